@@ -1,0 +1,1 @@
+/* replaced by the first real file */ typedef int topp_bench_placeholder;

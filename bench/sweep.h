@@ -1,0 +1,86 @@
+/* Profile (a JSON file) -> ordered list of cells. Nothing here runs anything. */
+#ifndef TOPP_BENCH_SWEEP_H
+#define TOPP_BENCH_SWEEP_H
+
+#include "bench/inputs.h"
+#include "kernels/gumbel.h"
+#include "kernels/topp.h"
+
+enum { CELL_NAME_BYTES = 256 };
+
+enum cell_kind { CELL_TOPP, CELL_GUMBEL, CELL_GUMBEL_STATISTIC };
+enum cell_l2 { L2_NONE /* cpu */, L2_WARM, L2_COLD };
+enum cell_launch { LAUNCH_NONE /* cpu */, LAUNCH_STREAM, LAUNCH_GRAPH };
+enum expectation { EXPECT_ACCEPT, EXPECT_REJECT, EXPECT_EITHER };
+
+struct timing_settings {
+    int32_t blocks;         /* repetitions of Google Benchmark, each one block of samples */
+    int32_t min_samples;    /* per block */
+    int32_t max_samples;    /* per block */
+    double precision;       /* target: relative half-width of the median's 95% interval */
+    double block_seconds;   /* most time a block may take */
+    double warmup_seconds;  /* before the first block of a cell */
+};
+
+struct cell {
+    char name[CELL_NAME_BYTES]; /* topp/<kernel>/<family>/vocab:V/batch:B/p:P/device:D[/l2:L/launch:M] */
+    enum cell_kind kind;
+    const struct topp_variant *topp;     /* CELL_TOPP */
+    const struct gumbel_variant *gumbel; /* the other two */
+    struct family family;
+    char statistic[32]; /* CELL_GUMBEL_STATISTIC: heavy_tail, whole_vocabulary, greedy, streams */
+    int64_t vocab, batch, stride; /* stride 0 in a profile means vocab; resolved here */
+    float p;            /* CELL_TOPP */
+    char p_text[32];    /* as the profile wrote it; the name shows it */
+    float temperature;  /* CELL_GUMBEL */
+    int64_t seed;
+    int32_t draws;      /* batches below 16: how many draws of rows are gated and timed, else 1 */
+    enum cell_l2 l2;
+    enum cell_launch launch;
+    bool timed;         /* false: gate only (hazard, statistics) */
+    enum expectation expect;
+    double either_share;
+    char expect_why[160]; /* the profile's own words */
+};
+
+struct profile_limits {
+    int64_t max_vocab, max_batch;
+    double case_seconds;    /* gate and each block: past it the verdict is timeout */
+    int64_t artifact_bytes; /* most that one run may write */
+};
+
+/* A resolved plan. Owned; free with plan_free. */
+struct plan {
+    char profile_name[64], profile_path[512];
+    char profile_sha256[65];
+    int64_t seed;
+    bool unfrozen;        /* --seed or another override changed what the profile says */
+    char device[16];      /* "cpu" or "cuda" */
+    struct timing_settings timing;
+    struct profile_limits limits;
+    struct cell *cells;
+    size_t count;
+};
+
+struct plan_options {
+    const char *profile;      /* name in profile_dir, "default", or a path ending in .json */
+    const char *profile_dir;
+    const char *captured_dir; /* shapes of captured files are read from here */
+    enum kernel_device device;
+    bool have_seed;
+    int64_t seed;
+    const char *filter;    /* POSIX extended regex on names, NULL = all */
+    const char *case_name; /* one cell alone, Google Benchmark's suffixes ignored, NULL = all */
+};
+
+/* Unknown keys, wrong types, kernels that do not exist, values past the limits, a filter or case
+ * that matches nothing: an error with file, line and key. */
+enum tb_status plan_load(const struct plan_options *options, struct plan *plan,
+                         struct tb_error *error);
+void plan_free(struct plan *plan);
+
+const char *cell_l2_name(enum cell_l2 l2);             /* "warm", "cold", "" */
+const char *cell_launch_name(enum cell_launch launch); /* "stream", "graph", "" */
+const char *expectation_name(enum expectation expect);
+
+#endif

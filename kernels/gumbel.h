@@ -1,0 +1,41 @@
+/* The contract of a Gumbel-max sampling variant: token = argmax of logit / T + Gumbel noise. */
+#ifndef TOPP_KERNELS_GUMBEL_H
+#define TOPP_KERNELS_GUMBEL_H
+
+#include "kernels/topp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All pointers are memory of the variant's device (host for CPU). The draw of a row depends on
+ * (seed, position, token id) alone, all read from memory when the kernel runs, so that a replayed
+ * graph follows a change of them. */
+struct gumbel_problem {
+    const float *logits; /* binary32 [batch, vocab], row i at logits + i * stride; -inf: never drawn */
+    int64_t batch, vocab, stride;
+    const int64_t *seed;      /* [batch] */
+    const int64_t *position;  /* [batch] */
+    const float *temperature; /* binary32 [batch], >= 0; 0 means plain argmax */
+    int64_t *token; /* [batch], out: id in [0, vocab) whatever the logits hold; ties: lowest id */
+};
+
+struct gumbel_variant {
+    const char *name; /* log, log1p, fp64, murmur: also names the noise for the oracle */
+    const char *summary;
+    enum kernel_device device;
+    size_t (*workspace_size)(const struct gumbel_problem *problem);
+    int (*launch)(const struct gumbel_problem *problem, void *workspace, size_t workspace_bytes,
+                  void *stream);
+    /* Writes the noise this variant adds to each token, widened to binary64, to noise
+     * [batch, vocab] packed (device memory). For checking, never timed. */
+    int (*noise)(const struct gumbel_problem *problem, double *noise, void *stream);
+};
+
+const struct gumbel_variant *const *gumbel_variants(size_t *count);
+const struct gumbel_variant *gumbel_find(const char *name, enum kernel_device device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

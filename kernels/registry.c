@@ -1,0 +1,37 @@
+/* The one table of variants. */
+#include "kernels/gumbel.h"
+#include "kernels/topp.h"
+
+#include <string.h>
+
+static const struct topp_variant *const topp_table[] = {
+    NULL,
+};
+
+static const struct gumbel_variant *const gumbel_table[] = {
+    NULL,
+};
+
+const struct topp_variant *const *topp_variants(size_t *count) {
+    *count = sizeof topp_table / sizeof topp_table[0] - 1;
+    return topp_table;
+}
+
+const struct gumbel_variant *const *gumbel_variants(size_t *count) {
+    *count = sizeof gumbel_table / sizeof gumbel_table[0] - 1;
+    return gumbel_table;
+}
+
+const struct topp_variant *topp_find(const char *name, enum kernel_device device) {
+    for (size_t i = 0; topp_table[i]; i++)
+        if (topp_table[i]->device == device && !strcmp(topp_table[i]->name, name))
+            return topp_table[i];
+    return NULL;
+}
+
+const struct gumbel_variant *gumbel_find(const char *name, enum kernel_device device) {
+    for (size_t i = 0; gumbel_table[i]; i++)
+        if (gumbel_table[i]->device == device && !strcmp(gumbel_table[i]->name, name))
+            return gumbel_table[i];
+    return NULL;
+}

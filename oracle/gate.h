@@ -1,0 +1,103 @@
+/* The predeclared rules: may this output be timed? No tolerance is derived from what is seen. */
+#ifndef TOPP_ORACLE_GATE_H
+#define TOPP_ORACLE_GATE_H
+
+#include "oracle/nucleus.h"
+
+enum gate_contract { GATE_EXACT, GATE_BOUNDED, GATE_CONSERVATIVE, GATE_ENVELOPE };
+
+enum gate_verdict {
+    GATE_ACCEPTED = 0,
+    GATE_REJECTED,    /* a rule of the contract broke: rule, row and token say which */
+    GATE_AMBIGUOUS,   /* the oracle could not certify a row */
+    GATE_UNREADABLE,  /* the input is not an ordinary row: nonfinite_input or empty_row */
+    GATE_DRIFT,       /* the timed buffer is not the gated mask */
+    GATE_TIMEOUT,     /* the case ran past its limit */
+    GATE_UNSUPPORTED, /* past the variant's limits */
+};
+
+enum gate_rule {
+    GATE_RULE_NONE = 0,
+    GATE_RULE_NAN,             /* NaN in an output row that had none */
+    GATE_RULE_CHANGED_VALUE,   /* neither the input's bits nor the mask value */
+    GATE_RULE_PADDING,         /* an element past vocab was written */
+    GATE_RULE_UNTOUCHED,       /* a row with p >= 1 was changed */
+    GATE_RULE_EMPTY_MASK,      /* nothing kept */
+    GATE_RULE_RESURRECTED,     /* a -inf token counts as kept (mask value other than -inf) */
+    GATE_RULE_NOT_PREFIX,      /* a hole: kept set is no canonical prefix (logits differ) */
+    GATE_RULE_TIE_ORDER,       /* a tie cut not by ascending token id */
+    GATE_RULE_UNDERKEEP,       /* an oracle token is missing */
+    GATE_RULE_ENVELOPE,        /* count too far from the oracle's */
+    GATE_RULE_NOT_ORACLE_SET,  /* contract exact: sets differ */
+    GATE_RULE_ORDER,           /* contract envelope: a kept logit is below a dropped one */
+    GATE_RULE_STOCK_UNDERKEEP, /* stock dropped an oracle token: no comparison is defined */
+    GATE_RULE_STOCK_NEARER,    /* further from the oracle than stock */
+    GATE_RULE_STOCK_MISSING,   /* stock did not run on these bytes */
+    GATE_RULE_FORCED_DROPPED,  /* the forced token is masked or not the argmax */
+    GATE_RULE_FORCED_COUNT,    /* split path: not exactly one token kept on a forced row */
+    GATE_RULE_INPUT_NAN,
+    GATE_RULE_INPUT_EMPTY,
+    GATE_RULE_ORACLE_BOUNDARY, /* oracle_boundary_ambiguous */
+    GATE_RULE_COUNT
+};
+
+/* What ran and what came out. All pointers host memory, the caller's. */
+struct gate_case {
+    const float *input, *output; /* binary32 [batch, stride]; whole rows, padding included */
+    int64_t batch, vocab, stride;
+    float mask_value;
+    const float *p;               /* [batch] */
+    const struct nucleus *oracle; /* [batch] */
+    enum gate_contract contract;
+    const float *stock_output; /* contract conservative: stock's output on the same bytes, or NULL */
+    int64_t forced_token;      /* forced family: the token of the huge logit; else -1 */
+    bool split_path;           /* forced family: exactly one token must be kept */
+    bool hazard;               /* robustness only: ordinary rows of the batch must be right */
+    bool either;        /* the profile tolerates the excusable rules ... */
+    double either_share; /* ... on at most this share of rows */
+};
+
+/* Row i of what a kernel kept, beside the oracle. */
+struct gate_row {
+    enum gate_rule rule;  /* GATE_RULE_NONE: the row passes its contract */
+    int64_t token;        /* first offending token, -1 if none */
+    int64_t kept, oracle; /* counts */
+    int64_t surplus, missing; /* kept but not in the nucleus; in the nucleus but dropped */
+    double surplus_mass, missing_mass; /* as shares of the normalizer */
+    bool equal;           /* same set as the oracle */
+    bool minimal;         /* dropping the lowest kept token brings the mass below p (diagnostic) */
+};
+
+struct gate_result {
+    enum gate_verdict verdict;
+    enum gate_rule rule; /* of the first offending row */
+    int64_t row, token;  /* first offending row and token, -1 if none */
+    int64_t kept, oracle; /* counts of that row; sums over rows when accepted */
+    int64_t rows_failed, rows_equal, rows_excused;
+    int64_t rows_by_rule[GATE_RULE_COUNT];
+    int64_t most_surplus, most_missing; /* over rows */
+    double surplus_mass, missing_mass;  /* greatest over rows */
+    char mask_sha256[65]; /* of all rows' kept bits, row after row, each packed little-endian */
+};
+
+/* Judges a case. rows: [batch] or NULL, filled per row. TB_OK unless memory is short. A case with
+ * `either` whose offending rows are all excusable and few enough is still GATE_REJECTED (it may
+ * not be timed): gate_excused() says that the exit code is unmoved. */
+enum tb_status gate_check(const struct gate_case *the_case, struct gate_row *rows,
+                          struct gate_result *result, struct tb_error *error);
+bool gate_excused(const struct gate_case *the_case, const struct gate_result *result);
+
+/* After timing: is `output` still the gated mask? Compares masks and kept values bit for bit. */
+bool gate_same_mask(const struct gate_case *the_case, const float *output_again);
+
+/* Packs which tokens of a row are kept: bit t % 8 of byte t / 8; bits: (vocab + 7) / 8 bytes.
+ * A token is kept when its output bits equal its input bits and its input is not -inf. */
+void gate_kept_bits(const float *input, const float *output, int64_t vocab, uint8_t *bits);
+
+bool gate_contract_parse(const char *name, enum gate_contract *contract);
+const char *gate_contract_name(enum gate_contract contract);
+const char *gate_verdict_name(enum gate_verdict verdict); /* "accepted", "rejected", ... */
+const char *gate_rule_name(enum gate_rule rule);          /* "underkeep", "not_prefix", ... */
+const char *gate_rule_text(enum gate_rule rule);          /* one sentence for people */
+
+#endif
