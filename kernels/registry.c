@@ -1,10 +1,13 @@
 /* The one table of variants. */
 #include "kernels/gumbel.h"
 #include "kernels/topp.h"
+#include "kernels/cpu/variants.h"
 
 #include <string.h>
 
 static const struct topp_variant *const topp_table[] = {
+    &topp_cpu_stock, &topp_cpu_patched, &topp_cpu_patched_fine, &topp_cpu_sort, &topp_cpu_exact,
+    &topp_cpu_floor,
     NULL,
 };
 
