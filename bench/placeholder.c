@@ -1,1 +1,0 @@
-/* replaced by the first real file */ typedef int topp_bench_placeholder;
