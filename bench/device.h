@@ -6,6 +6,7 @@
 #include "bench/sweep.h"
 
 #include <jansson.h>
+#include <signal.h>
 
 struct device; /* opaque to all but its own file; begins with a struct device_ops pointer */
 
@@ -53,6 +54,8 @@ struct block_request {
     int32_t block;             /* number of this block, written into samples */
     const struct timing_settings *settings;
     double warmup_seconds;     /* 0 for all but a cell's first block */
+    double limit_seconds;      /* 0 = none; past it the block ends with timed_out set */
+    const volatile sig_atomic_t *stop; /* NULL, or: once set, end after the current sample */
 };
 
 struct block_result {
@@ -61,6 +64,7 @@ struct block_result {
     struct kernel_evidence *kernels; /* of one call; owned by the caller: free() */
     size_t kernel_count;
     double events_ns; /* CUDA: per call by events, in a pass with tracing off; else NAN */
+    bool timed_out;    /* ran past limit_seconds: samples are not to be used */
     char refused[256]; /* not empty: no valid samples, and why (dropped records, foreign kernel..) */
     json_t *conditions; /* CUDA: clocks, power, temperature, throttle reasons; else NULL; owned */
 };
