@@ -37,10 +37,10 @@ VECTOR_FN void split_extent(const float *x, int64_t n, struct split_stats *tile)
     i32x16 finite = {0};
     for (int64_t i = 0; i < n; i += 16) {
         const f32x16 v = split_load(x + i, n - i);
-        const i32x16 valid = v > f32x16_set(-INFINITY);
+        const f32x16 low = f32x16_select(v > f32x16_set(-INFINITY), v, f32x16_set(INFINITY));
         max = f32x16_select(v > max, v, max);
-        min = f32x16_select(valid & (v < min), v, min);
-        finite -= valid;
+        min = f32x16_select(low < min, low, min);
+        finite += i32x16_one_where(v > f32x16_set(-INFINITY));
     }
     tile->max = f32x16_max(max);
     tile->min = f32x16_min(min);
@@ -83,19 +83,21 @@ VECTOR_FN void split_probabilities(const float *x, int64_t n, const struct split
 /* Adds a tile's P above one pivot to the slice's partials. */
 VECTOR_FN void split_step_pivot(const float *prob, int64_t n, float pivot, float *mass, float *min,
                                 int32_t *count) {
-    f32x16 sum = f32x16_set(0.0f), low = f32x16_set(1.0f);
+    const f32x16 cut = f32x16_set(pivot), none = f32x16_set(1.0f);
+    f32x16 sum = f32x16_set(0.0f), low = none;
     for (int64_t i = 0; i < n; i += 16) {
         const f32x16 v = f32x16_load(prob + i);
-        const i32x16 above = v > f32x16_set(pivot);
-        sum += (f32x16)(above & (i32x16)v);
-        low = f32x16_select(above & (v < low), v, low);
+        const f32x16 above = f32x16_select(v > cut, v, none);
+        sum += f32x16_select(v > cut, v, f32x16_set(0.0f));
+        low = f32x16_select(above < low, above, low);
     }
     const float tile_mass = f32x16_sum(sum), tile_min = f32x16_min(low);
     i32x16 near = {0};
     if (tile_mass > 0.0f)
         for (int64_t i = 0; i < n; i += 16) {
             const f32x16 v = f32x16_load(prob + i);
-            near -= (v > f32x16_set(pivot)) & (v - f32x16_set(tile_min) < f32x16_set(SPLIT_BAND));
+            const f32x16 away = f32x16_select(v > cut, v - f32x16_set(tile_min), none);
+            near += i32x16_one_where(away < f32x16_set(SPLIT_BAND));
         }
     int32_t tile_count = 0;
     for (int k = 0; k < 16; k++)

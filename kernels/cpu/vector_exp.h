@@ -34,9 +34,15 @@ VECTOR_FN f64x8 f64x8_set(double x) {
     return (f64x8){x, x, x, x, x, x, x, x};
 }
 
-/* Lanes of a where the mask is all ones, else of b. */
+/* Lanes of a where the mask is all ones, else of b. Hand it one comparison, written in the call:
+ * gcc 12 takes masks that are combined or kept apart lane by lane where the target has mask
+ * registers. */
 VECTOR_FN f32x16 f32x16_select(i32x16 mask, f32x16 a, f32x16 b) {
     return (f32x16)((mask & (i32x16)a) | (~mask & (i32x16)b));
+}
+
+VECTOR_FN i32x16 i32x16_one_where(i32x16 mask) {
+    return mask & (i32x16){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 }
 
 VECTOR_FN f64x8 f64x8_select(i64x8 mask, f64x8 a, f64x8 b) {
