@@ -25,7 +25,9 @@
  * only way in which a wrong bucket could have been chosen), nothing has been written yet and the
  * row is redone as the oracle does it: exact_escalate.c.
  *
- * Deterministic: one thread, fixed order, same operations for every instruction set. */
+ * Deterministic: one thread, fixed order. Fused multiply-adds are allowed in this file (they only
+ * save roundings), so whether a close row is escalated may differ between processors; its mask
+ * may not. */
 #include "kernels/cpu/exact_escalate.h"
 #include "kernels/cpu/row.h"
 #include "kernels/cpu/variants.h"
