@@ -1,4 +1,4 @@
-/* Profile (a JSON file) -> ordered list of cells. Nothing here runs anything. */
+/* Profile (a JSON file, docs/profiles.md) -> ordered list of cells. Nothing here runs anything. */
 #ifndef TOPP_BENCH_SWEEP_H
 #define TOPP_BENCH_SWEEP_H
 
@@ -14,33 +14,35 @@ enum cell_launch { LAUNCH_NONE /* cpu */, LAUNCH_STREAM, LAUNCH_GRAPH };
 enum expectation { EXPECT_ACCEPT, EXPECT_REJECT, EXPECT_EITHER };
 
 struct timing_settings {
-    int32_t blocks;         /* repetitions of Google Benchmark, each one block of samples */
-    int32_t min_samples;    /* per block */
-    int32_t max_samples;    /* per block */
-    double precision;       /* target: relative half-width of the median's 95% interval */
-    double block_seconds;   /* most time a block may take */
-    double warmup_seconds;  /* before the first block of a cell */
+    int32_t blocks;        /* repetitions of Google Benchmark, each one block of samples */
+    int32_t min_samples;   /* per block */
+    int32_t max_samples;   /* per block */
+    double precision;      /* target: relative half-width of the median's 95% interval */
+    double block_seconds;  /* most time a block may take */
+    double warmup_seconds; /* before the first block of a cell */
 };
 
 struct cell {
-    char name[CELL_NAME_BYTES]; /* topp/<kernel>/<family>/vocab:V/batch:B/p:P/device:D[/l2:L/launch:M] */
+    char name[CELL_NAME_BYTES]; /* topp/<kernel>/<family>/vocab:V/batch:B/p:P/device:D[/l2:L/launch:M]
+                                 */
     enum cell_kind kind;
     const struct topp_variant *topp;     /* CELL_TOPP */
     const struct gumbel_variant *gumbel; /* the other two */
     struct family family;
     char statistic[32]; /* CELL_GUMBEL_STATISTIC: heavy_tail, whole_vocabulary, greedy, streams */
-    int64_t vocab, batch, stride; /* stride 0 in a profile means vocab; resolved here */
-    float p;            /* CELL_TOPP */
-    char p_text[32];    /* as the profile wrote it; the name shows it */
-    float temperature;  /* CELL_GUMBEL */
+    int64_t vocab, batch, stride; /* resolved: stride = vocab + the entry's padding; statistics 0 */
+    float p;                      /* CELL_TOPP */
+    char p_text[32];              /* shortest decimal of p, or the profile's own text (1-2^-24) */
+    float temperature;            /* CELL_GUMBEL */
     int64_t seed;
-    int32_t draws;      /* batches below 16: how many draws of rows are gated and timed, else 1 */
+    int32_t draws; /* batches below 16: how many draws of rows are gated and timed, else 1 */
     enum cell_l2 l2;
     enum cell_launch launch;
-    bool timed;         /* false: gate only (hazard, statistics) */
+    bool timed; /* false: gate only (hazard, statistics) */
     enum expectation expect;
-    double either_share;
-    char expect_why[160]; /* the profile's own words */
+    char expect_rule[32]; /* reject: a gate rule that some row must break, "" = any */
+    double either_share;  /* either: most rows of a draw that may be excused, as a share */
+    char expect_why[160]; /* the profile's own words, "" when nothing was declared */
 };
 
 struct profile_limits {
@@ -54,8 +56,10 @@ struct plan {
     char profile_name[64], profile_path[512];
     char profile_sha256[65];
     int64_t seed;
-    bool unfrozen;        /* --seed or another override changed what the profile says */
-    char device[16];      /* "cpu" or "cuda" */
+    bool unfrozen;     /* --seed or another override changed what the profile says */
+    char device[16];   /* "cpu" or "cuda" */
+    bool listing_only; /* this build has no variant for the device: cells carry the CPU twins'
+                          descriptors, can be listed, and must not be run */
     struct timing_settings timing;
     struct profile_limits limits;
     struct cell *cells;
@@ -63,18 +67,24 @@ struct plan {
 };
 
 struct plan_options {
-    const char *profile;      /* name in profile_dir, "default", or a path ending in .json */
+    const char *profile; /* name in profile_dir, "default", or a path ending in .json */
     const char *profile_dir;
     const char *captured_dir; /* shapes of captured files are read from here */
     enum kernel_device device;
+    bool any_device;    /* a profile for another device is listed for that one (plan.device tells);
+                           false: such a profile is TB_USAGE */
+    const char *family; /* replaces the families of every matrix entry and leaves statistics out
+                           (a user's file: captured=NAME); marks the plan unfrozen; NULL = none */
     bool have_seed;
     int64_t seed;
     const char *filter;    /* POSIX extended regex on names, NULL = all */
     const char *case_name; /* one cell alone, Google Benchmark's suffixes ignored, NULL = all */
 };
 
-/* Unknown keys, wrong types, kernels that do not exist, values past the limits, a filter or case
- * that matches nothing: an error with file, line and key. */
+/* Cells that share an input (family, vocab, batch, stride) stand together, p outside kernel in
+ * them; otherwise the order is the profile's. Names are unique. Unknown keys, wrong types, kernels
+ * that do not exist, values past the limits, a filter or case that matches nothing: an error with
+ * file, line and key. */
 enum tb_status plan_load(const struct plan_options *options, struct plan *plan,
                          struct tb_error *error);
 void plan_free(struct plan *plan);
