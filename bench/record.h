@@ -80,6 +80,7 @@ struct run_info {
     char sources_sha256[65];
     int64_t seed;
     bool unfrozen, subset, resumed;
+    int32_t slices; /* as asked for, 0 = as upstream */
     char device_kind[16];
     struct timing_settings timing;
     struct profile_limits limits;
@@ -121,7 +122,6 @@ json_t *json_number(double value);
 
 /* Writers. Each writes to a stream; all numbers are independent of the locale. */
 json_t *record_to_json(const struct cell_record *record);
-json_t *result_to_json(const struct run_result *result);
 enum tb_status writer_json(const struct run_result *result, FILE *stream, struct tb_error *error);
 enum tb_status writer_tsv(const struct run_result *result, FILE *stream, struct tb_error *error);
 /* The table for people; color: ANSI colours (the caller honours NO_COLOR). */

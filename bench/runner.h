@@ -10,13 +10,16 @@
 
 #include <signal.h>
 
+struct build_info; /* bench/sources.h */
+
 struct sweep_run {
     const struct plan *plan;
     struct device *device;
-    const char *out_dir;        /* made if missing */
-    const char *captured_dir;   /* where captured=NAME is looked up */
-    const char *sources_sha256; /* hash of the compiled-in sources; NULL counts as "" */
-    bool resume;                /* go on from out_dir's journal; without one: start afresh */
+    const char *out_dir;            /* made if missing */
+    const char *captured_dir;       /* where captured=NAME is looked up */
+    const char *sources_sha256;     /* hash of the compiled-in sources; NULL counts as "" */
+    const struct build_info *build; /* goes into the result file; NULL = unknown */
+    bool resume;                    /* go on from out_dir's journal; without one: start afresh */
     bool force;  /* out_dir may hold an interrupted run or results of another plan: replace them */
     bool subset; /* --case or --filter chose some of the profile's cells */
     bool gate_only;              /* no timing at all (sanitizer runs) */
