@@ -31,6 +31,17 @@ VECTOR_FN f32x16 split_load(const float *x, int64_t n) {
     return f32x16_load(part);
 }
 
+/* A tile is summed as a block of 256 threads does it: few terms a thread, then a tree. Longer
+ * chains of binary32 sums would lose the tail beside a strong token and move the cut. */
+enum { SPLIT_SUM_PARTS = 16, SPLIT_STEP_PART = SPLIT_STEP_TILE / SPLIT_SUM_PARTS };
+
+VECTOR_FN float split_sum_parts(f32x16 *part) {
+    for (int half = SPLIT_SUM_PARTS / 2; half; half /= 2)
+        for (int i = 0; i < half; i++)
+            part[i] += part[i + half];
+    return f32x16_sum(part[0]);
+}
+
 /* Greatest and smallest finite logit of a tile and how many are finite. */
 VECTOR_FN void split_extent(const float *x, int64_t n, struct split_stats *tile) {
     f32x16 max = f32x16_set(-INFINITY), min = f32x16_set(INFINITY);
@@ -59,11 +70,12 @@ static struct split_stats split_stats_slice(const float *x, int64_t length) {
         if (tile.finite == 0)
             continue;
         const float max = tile.max > slice.max ? tile.max : slice.max;
-        f32x16 sum = f32x16_set(0.0f);
+        f32x16 part[SPLIT_SUM_PARTS] = {{0}};
         for (int64_t i = 0; i < n; i += 16)
-            sum += exp_f32x16(split_load(x + start + i, n - i) - f32x16_set(max));
+            part[i / 16 % SPLIT_SUM_PARTS] +=
+                exp_f32x16(split_load(x + start + i, n - i) - f32x16_set(max));
         slice.sum = slice.sum * (slice.finite ? SPLIT_EXPF(slice.max - max) : 0.0f);
-        slice.sum += f32x16_sum(sum);
+        slice.sum += split_sum_parts(part);
         slice.max = max;
         slice.min = tile.min < slice.min ? tile.min : slice.min;
         slice.finite += tile.finite;
@@ -84,14 +96,19 @@ VECTOR_FN void split_probabilities(const float *x, int64_t n, const struct split
 VECTOR_FN void split_step_pivot(const float *prob, int64_t n, float pivot, float *mass, float *min,
                                 int32_t *count) {
     const f32x16 cut = f32x16_set(pivot), none = f32x16_set(1.0f);
-    f32x16 sum = f32x16_set(0.0f), low = none;
-    for (int64_t i = 0; i < n; i += 16) {
-        const f32x16 v = f32x16_load(prob + i);
-        const f32x16 above = f32x16_select(v > cut, v, none);
-        sum += f32x16_select(v > cut, v, f32x16_set(0.0f));
-        low = f32x16_select(above < low, above, low);
+    f32x16 part[SPLIT_SUM_PARTS] = {{0}}, low = none;
+    for (int64_t i = 0, k = 0; i < n; k++) {
+        f32x16 sum = f32x16_set(0.0f);
+        const int64_t end = n - i < SPLIT_STEP_PART ? n : i + SPLIT_STEP_PART;
+        for (; i < end; i += 16) {
+            const f32x16 v = f32x16_load(prob + i);
+            const f32x16 above = f32x16_select(v > cut, v, none);
+            sum += f32x16_select(v > cut, v, f32x16_set(0.0f));
+            low = f32x16_select(above < low, above, low);
+        }
+        part[k] = sum;
     }
-    const float tile_mass = f32x16_sum(sum), tile_min = f32x16_min(low);
+    const float tile_mass = split_sum_parts(part), tile_min = f32x16_min(low);
     i32x16 near = {0};
     if (tile_mass > 0.0f)
         for (int64_t i = 0; i < n; i += 16) {
