@@ -120,10 +120,10 @@ void exact_sum_add_many(struct exact_sum *sum, const double *values, size_t coun
 }
 
 double exact_sum_value(const struct exact_sum *sum) {
-    if (sum->has_special)
-        return sum->special;
     if (sum->overflowed)
         return (double)NAN;
+    if (sum->has_special)
+        return sum->special;
     int i = sum->count - 1;
     if (i < 0)
         return 0.0;
