@@ -1,0 +1,299 @@
+#include "bench/options.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IN(mode) (1u << (mode))
+
+static const struct option_row *row_of_key(int key) {
+    for (size_t i = 0; i < OPTION_ROWS; i++)
+        if (options_rows[i].name && options_rows[i].key == key)
+            return &options_rows[i];
+    return NULL;
+}
+
+static const struct option_row *row_of_mode(enum tool_mode mode) {
+    for (size_t i = 0; i < OPTION_ROWS; i++)
+        if (options_rows[i].name && options_rows[i].opens == mode && mode != MODE_NONE)
+            return &options_rows[i];
+    return NULL;
+}
+
+/* What the parser carries along. */
+struct parsing {
+    struct options *options;
+    struct tb_error *error;
+    bool seen[OPTION_ROWS];
+};
+
+static error_t refuse_value(struct parsing *parsing, const struct option_row *row,
+                            const char *value, const char *want) {
+    tb_fail(parsing->error, TB_USAGE, "--%s: '%s' is not %s", row->name, value, want);
+    return EINVAL;
+}
+
+static error_t parse_integer(struct parsing *parsing, const struct option_row *row,
+                             const char *text, int64_t least, int64_t most, int64_t *value) {
+    char *end, want[96];
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (end != text && !*end && !errno && number >= least && number <= most) {
+        *value = number;
+        return 0;
+    }
+    if (least == INT64_MIN)
+        snprintf(want, sizeof want, "a whole number of 64 bits");
+    else
+        snprintf(want, sizeof want, "a whole number from %lld to %lld", (long long)least,
+                 (long long)most);
+    return refuse_value(parsing, row, text, want);
+}
+
+static error_t parse_small(struct parsing *parsing, const struct option_row *row, const char *text,
+                           int32_t least, int32_t most, int32_t *value) {
+    int64_t wide = 0;
+    error_t failed = parse_integer(parsing, row, text, least, most, &wide);
+    *value = (int32_t)wide;
+    return failed;
+}
+
+static error_t parse_p(struct parsing *parsing, const struct option_row *row, const char *text) {
+    struct options *options = parsing->options;
+    options->p_count = 0;
+    for (const char *at = text;; at++) {
+        char *end;
+        float p = strtof(at, &end);
+        if (end == at || (*end && *end != ',') || !(p > 0.0f) || !isfinite(p))
+            return refuse_value(parsing, row, text,
+                                "a list of numbers above 0, such as 0.5,0.9,0.95");
+        if (options->p_count == OPTION_MOST_P)
+            return refuse_value(parsing, row, text, "a list of at most 64 numbers");
+        options->p[options->p_count++] = p;
+        if (!*end)
+            return 0;
+        at = end;
+    }
+}
+
+/* The position of `text` among the alternatives "a|b|c" of the row's argument, -1 if none. */
+static int choice_of(const struct option_row *row, const char *text) {
+    size_t length = strlen(text);
+    int index = 0;
+    for (const char *at = row->argument; at; index++) {
+        const char *bar = strchr(at, '|');
+        size_t word = bar ? (size_t)(bar - at) : strlen(at);
+        if (word == length && !memcmp(at, text, length))
+            return index;
+        at = bar ? bar + 1 : NULL;
+    }
+    return -1;
+}
+
+static error_t parse_choice(struct parsing *parsing, const struct option_row *row, const char *text,
+                            int *choice) {
+    *choice = choice_of(row, text);
+    return *choice < 0 ? refuse_value(parsing, row, text, row->argument) : 0;
+}
+
+/* --help and its like win over whatever else was asked for. */
+static bool only_tells(enum tool_mode mode) {
+    return mode == MODE_HELP || mode == MODE_USAGE || mode == MODE_VERSION;
+}
+
+static error_t open_mode(struct parsing *parsing, const struct option_row *row, const char *value) {
+    struct options *options = parsing->options;
+    if (only_tells(options->mode))
+        return 0;
+    const struct option_row *other = row_of_mode(options->mode);
+    if (only_tells(row->opens)) {
+        options->mode = row->opens;
+        return 0;
+    }
+    if (other && other != row) {
+        tb_fail(parsing->error, TB_USAGE, "--%s and --%s ask for two things: give one of them",
+                other->name, row->name);
+        return EINVAL;
+    }
+    options->mode = row->opens;
+    if (value)
+        options->subject = value;
+    return 0;
+}
+
+/* Only flags that change where and how its report appears; what is run is the profile's. */
+static error_t pass_on(struct parsing *parsing, const struct argp_state *state) {
+    struct options *options = parsing->options;
+    if (options->passed_count == OPTION_MOST_PASSED) {
+        tb_fail(parsing->error, TB_USAGE, "more than %d flags of Google Benchmark",
+                OPTION_MOST_PASSED);
+        return EINVAL;
+    }
+    /* It wants --flag=value in one word. */
+    char *word = state->argv[state->next - 1];
+    if (strncmp(word, "--benchmark_", 12) || !strchr(word, '=')) {
+        tb_fail(parsing->error, TB_USAGE,
+                "flags of Google Benchmark are written --benchmark_NAME=VALUE in one word");
+        return EINVAL;
+    }
+    options->passed[options->passed_count++] = word;
+    return 0;
+}
+
+static error_t take(struct parsing *parsing, const struct option_row *row, char *value,
+                    const struct argp_state *state) {
+    struct options *options = parsing->options;
+    int choice = 0;
+    error_t failed = 0;
+    switch (row->key) {
+    case KEY_PROFILE:
+        options->profile = value;
+        return 0;
+    case KEY_PROFILE_DIR:
+        options->profile_dir = value;
+        return 0;
+    case KEY_CASE:
+        options->case_name = value;
+        return 0;
+    case KEY_FILTER:
+        options->filter = value;
+        return 0;
+    case KEY_OUT:
+        options->out = value;
+        return 0;
+    case KEY_MASK_OUT:
+        options->mask_out = value;
+        return 0;
+    case KEY_INPUT:
+        options->input = value;
+        return 0;
+    case KEY_RESUME:
+        options->resume = true;
+        return 0;
+    case KEY_FORCE:
+        options->force = true;
+        return 0;
+    case KEY_GATE_ONLY:
+        options->gate_only = true;
+        return 0;
+    case KEY_STRICT:
+        options->strict = true;
+        return 0;
+    case KEY_BFLOAT16:
+        options->bfloat16 = true;
+        return 0;
+    case KEY_SEED:
+        options->have_seed = true;
+        return parse_integer(parsing, row, value, INT64_MIN, INT64_MAX, &options->seed);
+    case KEY_SLICES:
+        return parse_small(parsing, row, value, 1, 32, &options->slices);
+    case KEY_THREADS:
+        return parse_small(parsing, row, value, 1, 1024, &options->threads);
+    case KEY_P:
+        return parse_p(parsing, row, value);
+    case KEY_DEVICE:
+        failed = parse_choice(parsing, row, value, &choice);
+        options->device = choice == 0 ? CHOOSE_CPU : choice == 1 ? CHOOSE_CUDA : CHOOSE_AUTO;
+        return failed;
+    case KEY_TIMER:
+        failed = parse_choice(parsing, row, value, &choice);
+        options->timer = choice == 0 ? TIMER_CUPTI : TIMER_EVENTS;
+        return failed;
+    default:
+        return row->key >= KEY_PASS ? pass_on(parsing, state) : open_mode(parsing, row, value);
+    }
+}
+
+/* An option that belongs to other modes is refused: silently ignored options mislead. */
+static error_t check_modes(struct parsing *parsing) {
+    struct options *options = parsing->options;
+    if (options->mode == MODE_NONE && options->case_name)
+        options->mode = MODE_SWEEP;
+    if (options->mode == MODE_NONE) {
+        tb_fail(parsing->error, TB_USAGE,
+                "nothing to do: give --sweep, --list, --oracle, --apply or --verify (--help says "
+                "what each does)");
+        return EINVAL;
+    }
+    if (only_tells(options->mode))
+        return 0;
+    for (size_t i = 0; i < OPTION_ROWS; i++) {
+        if (!parsing->seen[i] || (options_rows[i].modes & IN(options->mode)))
+            continue;
+        tb_fail(parsing->error, TB_USAGE, "--%s does not go with --%s: leave one of them out",
+                options_rows[i].name, row_of_mode(options->mode)->name);
+        return EINVAL;
+    }
+    return 0;
+}
+
+/* What a mode cannot do without, and values that exclude each other. */
+static error_t check_values(struct parsing *parsing) {
+    struct options *options = parsing->options;
+    const char *missing = NULL, *clash = NULL;
+    if (options->mode == MODE_ORACLE && !options->p_count)
+        missing = "--oracle needs --p, such as --p 0.9,0.95";
+    if (options->mode == MODE_APPLY && !options->input)
+        missing = "--apply needs --input FILE.npy";
+    else if (options->mode == MODE_APPLY && !options->p_count)
+        missing = "--apply needs --p, such as --p 0.9";
+    else if (options->mode == MODE_APPLY && !options->out)
+        missing = "--apply needs --out FILE.npy";
+    if (options->mode == MODE_APPLY && options->p_count > 1)
+        clash = "--apply takes one --p; run it once for each";
+    if (options->mask_out && options->p_count > 1)
+        clash = "--mask-out takes one --p; run it once for each";
+    if (options->resume && options->force)
+        clash = "--resume keeps what --force replaces: give one of them";
+    if (options->case_name && options->filter)
+        clash = "--case and --filter both choose cells: give one of them";
+    if (options->gate_only && options->timer != TIMER_DEFAULT)
+        clash = "--gate-only times nothing: leave --timer out";
+    if (options->timer != TIMER_DEFAULT && options->device == CHOOSE_CPU)
+        clash = "--timer chooses between timers of CUDA: leave it out with --device cpu";
+    if (options->bfloat16 && !options->input && options->mode != MODE_ORACLE)
+        clash = "--bfloat16 says how to read --input FILE.npy: give that too";
+    if (!missing && !clash)
+        return 0;
+    tb_fail(parsing->error, TB_USAGE, "%s", missing ? missing : clash);
+    return EINVAL;
+}
+
+static error_t parse_key(int key, char *value, struct argp_state *state) {
+    struct parsing *parsing = state->input;
+    if (key == ARGP_KEY_ARG) {
+        tb_fail(parsing->error, TB_USAGE, "'%s' belongs to no option: --help lists them", value);
+        return EINVAL;
+    }
+    if (key == ARGP_KEY_END) {
+        error_t failed = check_modes(parsing);
+        if (!failed && !only_tells(parsing->options->mode))
+            failed = check_values(parsing);
+        return failed;
+    }
+    const struct option_row *row = row_of_key(key);
+    if (!row)
+        return ARGP_ERR_UNKNOWN;
+    if (value && !*value) {
+        tb_fail(parsing->error, TB_USAGE, "--%s: its value (%s) is empty", row->name,
+                row->argument);
+        return EINVAL;
+    }
+    parsing->seen[row - options_rows] = true;
+    return take(parsing, row, value, state);
+}
+
+enum tb_status options_parse(int argc, char **argv, struct options *options,
+                             struct tb_error *error) {
+    struct argp_option rows[OPTION_ROWS + 1];
+    struct argp argp;
+    options_make_argp(rows, &argp);
+    argp.parser = parse_key;
+    *options = (struct options){0};
+    struct parsing parsing = {.options = options, .error = error};
+    error_t failed =
+        argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_HELP | ARGP_IN_ORDER, NULL, &parsing);
+    return failed ? TB_USAGE : TB_OK;
+}

@@ -1,0 +1,109 @@
+/* The command line of bench_topp: one table makes the parser, --help and docs/cli.md agree. */
+#ifndef TOPP_BENCH_OPTIONS_H
+#define TOPP_BENCH_OPTIONS_H
+
+#include "bench/device.h"
+
+#include <stdio.h>
+
+enum { OPTION_MOST_P = 64, OPTION_MOST_PASSED = 16 };
+
+enum tool_mode {
+    MODE_NONE,
+    MODE_SWEEP,
+    MODE_LIST,
+    MODE_ORACLE,
+    MODE_APPLY,
+    MODE_BENCH_ORACLE,
+    MODE_VERIFY,
+    MODE_VARIANTS,
+    MODE_HELP,
+    MODE_USAGE,
+    MODE_VERSION,
+};
+
+enum device_choice { CHOOSE_AUTO, CHOOSE_CPU, CHOOSE_CUDA };
+
+/* What was asked for. All strings point into argv or are constants: nothing to free. */
+struct options {
+    enum tool_mode mode;
+    const char *profile;     /* NULL: "default" */
+    const char *profile_dir; /* NULL: beside the executable, or the source tree's */
+    const char *case_name, *filter;
+    enum device_choice device;
+    const char *out;      /* --sweep: folder, --apply: file; NULL if not given */
+    const char *mask_out; /* --oracle */
+    const char *input;    /* --sweep, --apply */
+    const char *subject;  /* --oracle FILE, --apply KERNEL, --verify RECEIPT */
+    bool resume, force, gate_only, strict, bfloat16;
+    bool have_seed;
+    int64_t seed;
+    int32_t slices;  /* 0: as upstream */
+    int32_t threads; /* 0: one per processor */
+    enum timer_kind timer;
+    float p[OPTION_MOST_P];
+    int32_t p_count;
+    char *passed[OPTION_MOST_PASSED]; /* flags of Google Benchmark, as given */
+    int32_t passed_count;
+};
+
+enum option_key {
+    KEY_SWEEP = 0x100,
+    KEY_LIST,
+    KEY_CASE,
+    KEY_ORACLE,
+    KEY_APPLY,
+    KEY_BENCH_ORACLE,
+    KEY_VERIFY,
+    KEY_VARIANTS,
+    KEY_HELP,
+    KEY_USAGE,
+    KEY_VERSION,
+    KEY_PROFILE,
+    KEY_PROFILE_DIR,
+    KEY_FILTER,
+    KEY_DEVICE,
+    KEY_OUT,
+    KEY_RESUME,
+    KEY_SEED,
+    KEY_SLICES,
+    KEY_THREADS,
+    KEY_TIMER,
+    KEY_GATE_ONLY,
+    KEY_INPUT,
+    KEY_BFLOAT16,
+    KEY_P,
+    KEY_MASK_OUT,
+    KEY_STRICT,
+    KEY_FORCE,
+    KEY_PASS, /* and above: flags of Google Benchmark that are passed on */
+};
+
+/* One row of the table. Rows without a name open a group of the help text. */
+struct option_row {
+    const char *name;
+    int key;
+    const char *argument; /* NULL: a switch */
+    uint32_t modes;       /* bit 1 << enum tool_mode for each mode it goes with */
+    enum tool_mode opens; /* the mode that this option asks for, or MODE_NONE */
+    const char *help;
+};
+
+enum { OPTION_ROWS = 38 };
+extern const struct option_row options_rows[OPTION_ROWS];
+
+/* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the
+ * mend stands in *error, or was printed to standard error by argp (then error->code is TB_OK).
+ * argv is left as it is. */
+enum tb_status options_parse(int argc, char **argv, struct options *options,
+                             struct tb_error *error);
+
+/* Builds argp's own form of the table (and of --help's texts) into rows[OPTION_ROWS + 1]. */
+struct argp;
+struct argp_option;
+void options_make_argp(struct argp_option *rows, struct argp *argp);
+
+/* The whole of --help, or the short form of --usage. */
+void options_print_help(FILE *stream, const char *program, bool whole);
+
+#endif

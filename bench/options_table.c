@@ -1,0 +1,126 @@
+/* The option table and the texts of --help. */
+#include "bench/options.h"
+
+#include <argp.h>
+#include <stdio.h>
+
+#define IN(mode) (1u << (mode))
+#define SWEEP IN(MODE_SWEEP)
+#define PLAN (IN(MODE_SWEEP) | IN(MODE_LIST))
+#define ANY (~0u)
+
+const struct option_row options_rows[OPTION_ROWS] = {
+    {NULL, 0, NULL, 0, MODE_NONE, "What to do (one of these):"},
+    {"sweep", KEY_SWEEP, NULL, SWEEP, MODE_SWEEP,
+     "Gate every cell of a profile, time what passed, write table, JSON, TSV and receipt"},
+    {"list", KEY_LIST, NULL, IN(MODE_LIST), MODE_LIST,
+     "Print the names of a profile's cells, in the order they would run"},
+    {"oracle", KEY_ORACLE, "FILE.npy", IN(MODE_ORACLE), MODE_ORACLE,
+     "Print one JSON line per row and p: what the binary64 reference keeps"},
+    {"apply", KEY_APPLY, "KERNEL", IN(MODE_APPLY), MODE_APPLY,
+     "Run one top-p kernel on --input and write the masked logits to --out"},
+    {"bench-oracle", KEY_BENCH_ORACLE, NULL, IN(MODE_BENCH_ORACLE), MODE_BENCH_ORACLE,
+     "Measure the oracle against the plain Python judge of the tests"},
+    {"verify", KEY_VERIFY, "RECEIPT", IN(MODE_VERIFY), MODE_VERIFY,
+     "Recompute what a receipt binds: verified, changed or not recomputable here"},
+    {"variants", KEY_VARIANTS, NULL, IN(MODE_VARIANTS), MODE_VARIANTS,
+     "List the kernels with device, contract, limits and summary"},
+    {"help", KEY_HELP, NULL, ANY, MODE_HELP, "Print this text"},
+    {"usage", KEY_USAGE, NULL, ANY, MODE_USAGE, "Print the options alone"},
+    {"version", KEY_VERSION, NULL, ANY, MODE_VERSION, "Print version, compiler and commit"},
+
+    {NULL, 0, NULL, 0, MODE_NONE, "What to run:"},
+    {"profile", KEY_PROFILE, "NAME|FILE", PLAN, MODE_NONE,
+     "Profile to run: a name, or a path ending in .json (default: the device's default)"},
+    {"profile-dir", KEY_PROFILE_DIR, "DIR", PLAN | IN(MODE_VERIFY), MODE_NONE,
+     "Where profiles and captured rows are (default: $TOPP_BENCH_PROFILES, else beside the "
+     "program)"},
+    {"case", KEY_CASE, "NAME", PLAN, MODE_NONE,
+     "Run this cell alone; a printed name pasted back works (means --sweep)"},
+    {"filter", KEY_FILTER, "REGEX", PLAN, MODE_NONE,
+     "Run the cells whose name matches this POSIX extended regular expression"},
+    {"device", KEY_DEVICE, "cpu|cuda|auto", PLAN | IN(MODE_APPLY) | IN(MODE_VERIFY), MODE_NONE,
+     "Where kernels run (default auto: cuda if usable, else cpu, said first)"},
+    {"seed", KEY_SEED, "N", PLAN, MODE_NONE,
+     "Seed of the inputs instead of the profile's; marks the results unfrozen"},
+    {"slices", KEY_SLICES, "N", SWEEP | IN(MODE_APPLY), MODE_NONE,
+     "Slices per row of the split kernels, 1 to 32; marks the results unfrozen (default: as "
+     "upstream for the device's multiprocessors, 132 on the CPU)"},
+    {"threads", KEY_THREADS, "N", SWEEP | IN(MODE_ORACLE) | IN(MODE_BENCH_ORACLE), MODE_NONE,
+     "Threads of the oracle (default: one for each processor)"},
+    {"timer", KEY_TIMER, "cupti|events", SWEEP, MODE_NONE,
+     "CUDA timer (default cupti; events is named in every row)"},
+    {"gate-only", KEY_GATE_ONLY, NULL, SWEEP, MODE_NONE, "Judge every cell, time none"},
+
+    {NULL, 0, NULL, 0, MODE_NONE, "Input and output:"},
+    {"input", KEY_INPUT, "FILE.npy", PLAN | IN(MODE_APPLY), MODE_NONE,
+     "Your own logits, 2-D <f4 or <f2; a sweep runs them instead of the profile's families and "
+     "marks the results unfrozen"},
+    {"bfloat16", KEY_BFLOAT16, NULL, PLAN | IN(MODE_APPLY) | IN(MODE_ORACLE), MODE_NONE,
+     "The file's <u2 elements are bfloat16"},
+    {"p", KEY_P, "LIST", IN(MODE_ORACLE) | IN(MODE_APPLY), MODE_NONE,
+     "The p to use, each above 0; --oracle takes a list with commas"},
+    {"out", KEY_OUT, "DIR|FILE", SWEEP | IN(MODE_APPLY), MODE_NONE,
+     "Folder of a sweep's results (default: sweep-out), or --apply's .npy file"},
+    {"mask-out", KEY_MASK_OUT, "FILE.npy", IN(MODE_ORACLE), MODE_NONE,
+     "Write the logits with dropped tokens at -inf; one p alone"},
+    {"resume", KEY_RESUME, NULL, SWEEP, MODE_NONE,
+     "Go on with the interrupted run in --out: finished blocks are kept"},
+    {"force", KEY_FORCE, NULL, SWEEP, MODE_NONE,
+     "Replace an interrupted run, or the results of another plan, in --out"},
+    {"strict", KEY_STRICT, NULL, IN(MODE_VERIFY), MODE_NONE,
+     "Exit 3 also when something could not be recomputed here"},
+
+    {NULL, 0, NULL, 0, MODE_NONE, "Output of Google Benchmark:"},
+    {"benchmark_out", KEY_PASS, "FILE", SWEEP, MODE_NONE, "Write its report to this file too"},
+    {"benchmark_out_format", KEY_PASS + 1, "json|console|csv", SWEEP, MODE_NONE,
+     "Format of --benchmark_out (default: json)"},
+    {"benchmark_format", KEY_PASS + 2, "console|json|csv", SWEEP, MODE_NONE,
+     "Format of its report on standard output"},
+    {"benchmark_color", KEY_PASS + 3, "auto|true|false", SWEEP, MODE_NONE, "Colour of its report"},
+    {"benchmark_counters_tabular", KEY_PASS + 4, "true|false", SWEEP, MODE_NONE,
+     "Its counters as columns"},
+    {"benchmark_time_unit", KEY_PASS + 5, "ns|us|ms|s", SWEEP, MODE_NONE, "Unit of its report"},
+};
+
+static const char before_options[] =
+    "Is a sampling kernel right, and how fast is it? Gates every cell with a binary64 oracle "
+    "first, then times what passed.";
+static const char after_options[] =
+    "Exit codes:\n"
+    "  0  everything as expected\n"
+    "  1  a verdict against the profile's expectation, or a changed item in a receipt\n"
+    "  2  usage, or unreadable input, named with file and position\n"
+    "  3  it could not be measured here (no device, driver or CUPTI)\n"
+    "  4  interrupted; finished blocks are saved, --resume goes on\n"
+    "\n"
+    "Results go to standard output or files, progress and diagnostics to standard error.\n"
+    "\n"
+    "Examples:\n"
+    "  bench_topp --sweep --out results\n"
+    "  bench_topp --oracle logits.npy --p 0.9,0.95\n"
+    "  bench_topp --apply exact --input logits.npy --p 0.9 --out masked.npy\n"
+    "  bench_topp --verify results/receipt.json";
+
+/* argp wants its own struct; built from the table so that the two cannot differ. */
+void options_make_argp(struct argp_option *rows, struct argp *argp) {
+    for (size_t i = 0; i < OPTION_ROWS; i++)
+        rows[i] = (struct argp_option){.name = options_rows[i].name,
+                                       .key = options_rows[i].key,
+                                       .arg = options_rows[i].argument,
+                                       .doc = options_rows[i].help,
+                                       .group = 0};
+    rows[OPTION_ROWS] = (struct argp_option){0};
+    static char doc[sizeof before_options + sizeof after_options + 1];
+    snprintf(doc, sizeof doc, "%s\v%s", before_options, after_options);
+    *argp = (struct argp){.options = rows, .doc = doc};
+}
+
+void options_print_help(FILE *stream, const char *program, bool whole) {
+    struct argp_option rows[OPTION_ROWS + 1];
+    struct argp argp;
+    options_make_argp(rows, &argp);
+    argp_help(&argp, stream,
+              whole ? ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC : ARGP_HELP_USAGE,
+              (char *)program);
+}

@@ -1,0 +1,46 @@
+/* The modes of bench_topp, one function each, and what they share. All print results to standard
+ * output, diagnostics to standard error, and return the program's exit code. */
+#ifndef TOPP_BENCH_TOOLS_H
+#define TOPP_BENCH_TOOLS_H
+
+#include "bench/options.h"
+
+int tool_sweep(const struct options *options); /* --sweep */
+int tool_list(const struct options *options);
+int tool_oracle(const struct options *options);
+int tool_apply(const struct options *options);
+int tool_bench_oracle(const struct options *options);
+int tool_verify(const struct options *options);
+int tool_variants(const struct options *options);
+int tool_version(const struct options *options);
+
+/* Prints the error ("bench_topp: ...") and returns its exit code. */
+int tool_fail(const struct tb_error *error);
+
+/* Ends standard output: tool_fail() if it could not be written (silent when its reader has
+ * closed the pipe, as `| head` does), else exit_code. */
+int tool_finish_output(int exit_code);
+
+/* Folder of profiles: --profile-dir, $TOPP_BENCH_PROFILES, ../share/topp-bench/profiles beside
+ * the executable, the source tree's. TB_UNREADABLE when none of them is a folder. */
+enum tb_status tool_profile_dir(const struct options *options, char *dir, size_t bytes,
+                                struct tb_error *error);
+
+/* Says on standard error which device runs and why; --device cuda is not checked here. */
+enum kernel_device tool_pick_device(const struct options *options);
+enum tb_status tool_open_device(enum kernel_device kind, const struct device_options *settings,
+                                struct device **device, struct tb_error *error);
+
+/* Can a file be made at this path? Checked before any work; leaves nothing behind. */
+enum tb_status tool_check_writable(const char *path, struct tb_error *error);
+
+/* --input of a plan: the captured folder and family text that stand for the user's file.
+ * A <u2 file (bfloat16) is widened into out_dir first, as the families are <f4 and <f2. */
+struct tool_input {
+    char dir[512];    /* captured_dir to use */
+    char family[128]; /* "captured=NAME" */
+};
+enum tb_status tool_plan_input(const struct options *options, const char *out_dir,
+                               struct tool_input *input, struct tb_error *error);
+
+#endif
