@@ -10,10 +10,12 @@ extern "C" {
 
 /* All pointers are memory of the variant's device (host for CPU). The draw of a row depends on
  * (seed, position, token id) alone, all read from memory when the kernel runs, so that a replayed
- * graph follows a change of them. */
+ * graph follows a change of them. Rules: a score of NaN or -inf is never drawn, equal scores go to
+ * the lowest id, a row in which nothing can be drawn gives id 0. A stride of 0 is allowed: every
+ * row reads the same logits (many draws of one distribution). */
 struct gumbel_problem {
     const float *logits; /* binary32 [batch, vocab], row i at logits + i * stride; -inf: never drawn */
-    int64_t batch, vocab, stride;
+    int64_t batch, vocab, stride; /* stride in elements: >= vocab, or 0 */
     const int64_t *seed;      /* [batch] */
     const int64_t *position;  /* [batch] */
     const float *temperature; /* binary32 [batch], >= 0; 0 means plain argmax */

@@ -12,6 +12,7 @@ static const struct topp_variant *const topp_table[] = {
 };
 
 static const struct gumbel_variant *const gumbel_table[] = {
+    &gumbel_cpu_log, &gumbel_cpu_log1p, &gumbel_cpu_fp64, &gumbel_cpu_murmur,
     NULL,
 };
 

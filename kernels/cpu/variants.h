@@ -1,7 +1,8 @@
-/* The CPU variants of top-p, for registry.c. */
+/* The CPU variants, for registry.c. */
 #ifndef TOPP_KERNELS_CPU_VARIANTS_H
 #define TOPP_KERNELS_CPU_VARIANTS_H
 
+#include "kernels/gumbel.h"
 #include "kernels/topp.h"
 
 extern const struct topp_variant topp_cpu_stock;
@@ -10,5 +11,10 @@ extern const struct topp_variant topp_cpu_patched_fine;
 extern const struct topp_variant topp_cpu_sort;
 extern const struct topp_variant topp_cpu_exact;
 extern const struct topp_variant topp_cpu_floor;
+
+extern const struct gumbel_variant gumbel_cpu_log;
+extern const struct gumbel_variant gumbel_cpu_log1p;
+extern const struct gumbel_variant gumbel_cpu_fp64;
+extern const struct gumbel_variant gumbel_cpu_murmur;
 
 #endif
