@@ -9,10 +9,12 @@
 
 typedef float f32x16 __attribute__((vector_size(64)));
 typedef int32_t i32x16 __attribute__((vector_size(64)));
+typedef uint32_t u32x16 __attribute__((vector_size(64)));
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef int32_t i32x8 __attribute__((vector_size(32)));
 typedef double f64x8 __attribute__((vector_size(64)));
 typedef int64_t i64x8 __attribute__((vector_size(64)));
+typedef uint64_t u64x8 __attribute__((vector_size(64)));
 
 #define VECTOR_FN static inline __attribute__((always_inline))
 
@@ -90,8 +92,9 @@ VECTOR_FN f32x16 exp_f32x16(f32x16 x) {
     q = q * r + f32x16_set(0x1.5554dcp-3f);
     q = q * r + f32x16_set(0.5f);
     const f32x16 e = (r + r * r * q) + f32x16_set(1.0f);
-    const i32x16 whole = (i32x16)t - (i32x16)magic, half = whole >> 1;
-    const i32x16 a = (half + 127) << 23, b = (whole - half + 127) << 23;
+    /* Unsigned: NaN brings bits that wrap. */
+    const u32x16 whole = (u32x16)t - (u32x16)magic, half = (u32x16)((i32x16)whole >> 1);
+    const u32x16 a = (half + 127) << 23, b = (whole - half + 127) << 23;
     return e * (f32x16)a * (f32x16)b;
 }
 
@@ -113,8 +116,7 @@ VECTOR_FN f64x8 exp_f64x8(f64x8 x) {
     e = e * r + f64x8_set(0x1.fffffffff615bp-1);
     e = e * r + f64x8_set(0x1.ffffffffa6b80p-1);
     /* The low bits of t are n: added to the exponent of e. */
-    const f64x8 scaled =
-        (f64x8)((i64x8)e + (i64x8)((uint64_t __attribute__((vector_size(64))))t << 52));
+    const f64x8 scaled = (f64x8)((u64x8)e + ((u64x8)t << 52));
     return f64x8_select(x < f64x8_set(-708.0), f64x8_set(0.0), scaled);
 }
 

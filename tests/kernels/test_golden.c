@@ -219,7 +219,7 @@ int main(int argc, char **argv) {
     static struct state state;
     state.all = argc > 1 && !strcmp(argv[1], "--all");
 #ifdef __SANITIZE_ADDRESS__
-    state.sample_elements = 200000;
+    state.sample_elements = 51000;
 #else
     state.sample_elements = 3300000;
 #endif
