@@ -2,12 +2,18 @@
 #include "kernels/gumbel.h"
 #include "kernels/topp.h"
 #include "kernels/cpu/variants.h"
+#ifdef TOPP_WITH_CUDA
+#include "kernels/cuda/variants.h"
+#endif
 
 #include <string.h>
 
 static const struct topp_variant *const topp_table[] = {
     &topp_cpu_stock, &topp_cpu_patched, &topp_cpu_patched_fine, &topp_cpu_sort, &topp_cpu_exact,
     &topp_cpu_floor,
+#ifdef TOPP_WITH_CUDA
+    &topp_cuda_exact, &topp_cuda_exact_portable,
+#endif
     NULL,
 };
 

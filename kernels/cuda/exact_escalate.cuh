@@ -1,0 +1,238 @@
+/* The boundary of a row in binary64, as the oracle defines it: for rows that the fast sums cannot
+ * decide. Weights are the C library's bit for bit, sums are exact integers rounded once,
+ * comparisons are the oracle's own. Reads the row from global memory, which is still unchanged. */
+#ifndef TOPP_KERNELS_CUDA_EXACT_ESCALATE_CUH
+#define TOPP_KERNELS_CUDA_EXACT_ESCALATE_CUH
+
+#include "kernels/cuda/exact_settle.cuh"
+
+struct exact_solver {
+    struct exact_shared *s;
+    const struct exact_chunk *chunk;
+    float max, p;
+};
+
+/* A listed token with its weight: 32 bytes, over s->low and s->high. */
+struct exact_weighed {
+    uint64_t limb[3]; /* the top bit of limb[2]: inexact */
+    struct exact_entry entry;
+};
+enum { EXACT_WEIGHED = 2 * EXACT_BUCKETS * 4 / 32 };
+
+static __device__ __forceinline__ double exact_difference(const struct exact_solver *solver,
+                                                          float x) {
+    return x == solver->max ? 0.0 : (double)x - (double)solver->max;
+}
+
+static __device__ void exact_sum_block(struct exact_shared *s, struct exact_sum sum, int which) {
+#pragma unroll
+    for (int step = 16; step; step /= 2) {
+        for (int i = 0; i < 3; i++)
+            sum.limb[i] += __shfl_xor_sync(~0u, sum.limb[i], step);
+        sum.inexact += __shfl_xor_sync(~0u, sum.inexact, step);
+    }
+    __syncthreads();
+    if (exact_lane() == 0)
+        s->warp_sum[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        struct exact_sum total = s->warp_sum[0];
+        for (int w = 1; w < EXACT_WARPS; w++)
+            exact_sum_merge(&total, &s->warp_sum[w]);
+        s->total[which] = total;
+    }
+}
+
+template <bool kCluster>
+static __device__ struct exact_sum exact_sum_row(const struct exact_solver *solver, int which) {
+    struct exact_sum total = *exact_peer<kCluster>(&solver->s->total[which], 0);
+    for (int r = 1; r < solver->chunk->args->ranks; r++) {
+        const struct exact_sum other = *exact_peer<kCluster>(&solver->s->total[which], r);
+        exact_sum_merge(&total, &other);
+    }
+    return total;
+}
+
+/* Exact sums of all weights and of those with a key in (low, high]. Both end up in every thread. */
+template <bool kCluster>
+static __device__ __noinline__ void exact_weigh_row(const struct exact_solver *solver, int32_t low,
+                                                    int32_t high, bool everything,
+                                                    struct exact_sum *all, struct exact_sum *part) {
+    struct exact_sum mine = {{0, 0, 0}, 0}, mine_part = {{0, 0, 0}, 0};
+    for (int32_t v = threadIdx.x; v < solver->chunk->vectors; v += EXACT_THREADS) {
+        const float4 vector = exact_load(solver->chunk, v);
+        for (int j = 0; j < 4; j++) {
+            const float x = j == 0 ? vector.x : j == 1 ? vector.y : j == 2 ? vector.z : vector.w;
+            const int32_t key = exact_key(x);
+            const bool in = key > low && key <= high;
+            if (!(x > -CUDART_INF_F) || !(in || everything))
+                continue;
+            struct exact_sum one = {{0, 0, 0}, 0};
+            exact_sum_add(&one, exact_difference(solver, x));
+            exact_sum_merge(&mine, &one);
+            if (in)
+                exact_sum_merge(&mine_part, &one);
+        }
+    }
+    exact_sum_block(solver->s, mine, 0);
+    exact_sum_block(solver->s, mine_part, 1);
+    exact_barrier<kCluster>();
+    *all = exact_sum_row<kCluster>(solver, 0);
+    *part = exact_sum_row<kCluster>(solver, 1);
+    exact_barrier<kCluster>();
+}
+
+/* Lists the tokens of positive weight with keys in the bracket. */
+template <bool kCluster>
+static __device__ __noinline__ struct exact_found
+exact_gather_row(const struct exact_solver *solver, const struct exact_bracket *bracket) {
+    struct exact_shared *const s = solver->s;
+    exact_barrier<kCluster>();
+    if (threadIdx.x == 0)
+        exact_found_clear(s);
+    __syncthreads();
+    for (int32_t v = threadIdx.x; v < solver->chunk->vectors; v += EXACT_THREADS) {
+        const float4 vector = exact_load(solver->chunk, v);
+        for (int j = 0; j < 4; j++) {
+            const float x = j == 0 ? vector.x : j == 1 ? vector.y : j == 2 ? vector.z : vector.w;
+            const int32_t key = exact_key(x);
+            if (!(x > -CUDART_INF_F) || key < bracket->key_low || key > bracket->key_high ||
+                !(exact_difference(solver, x) >= EXACT_LEAST_EXPONENT))
+                continue;
+            const uint32_t lanes = __activemask();
+            const int leader = __ffs(lanes) - 1;
+            const int32_t key_min = __reduce_min_sync(lanes, key);
+            const int32_t key_max = __reduce_max_sync(lanes, key);
+            int32_t place = 0;
+            if (exact_lane() == leader) {
+                place = atomicAdd(&s->count, __popc(lanes));
+                atomicMin(&s->key_min, key_min);
+                atomicMax(&s->key_max, key_max);
+            }
+            place = __shfl_sync(lanes, place, leader) + __popc(lanes & ((1u << exact_lane()) - 1));
+            if (place < EXACT_LIST) {
+                s->list[place].logit = x;
+                s->list[place].token = solver->chunk->first + 4 * v + j;
+            }
+        }
+    }
+    exact_barrier<kCluster>();
+    return exact_join<kCluster>(s, solver->chunk);
+}
+
+static __device__ __forceinline__ bool exact_reached(const struct exact_sum *sum, double target) {
+    return exact_sum_round(sum) >= target;
+}
+
+/* How many of `count` equal tokens it takes from `above` to reach the target. */
+static __device__ __noinline__ uint32_t exact_count_ties(const struct exact_solver *solver,
+                                                         const struct exact_sum *above,
+                                                         const struct exact_found *found,
+                                                         double target) {
+    struct exact_sum one = {{0, 0, 0}, 0};
+    exact_sum_add(&one, exact_difference(solver, exact_logit(found->key_max)));
+    uint32_t low = 1, high = (uint32_t)found->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        struct exact_sum sum = *above;
+        exact_sum_add_times(&sum, &one, middle);
+        if (exact_reached(&sum, target))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Each listed token's exact prefix against the target: quadratic in the list, which is short. */
+template <bool kCluster>
+static __device__ __noinline__ void
+exact_scan_list(const struct exact_solver *solver, const struct exact_sum *above,
+                const struct exact_found *found, double target) {
+    struct exact_shared *const s = solver->s;
+    struct exact_weighed *const weighed = (struct exact_weighed *)s->low;
+    int32_t place = threadIdx.x, rank = 0;
+    const bool mine = place < found->count;
+    struct exact_entry entry = {0.0f, 0};
+    if (mine) {
+        for (;; rank++) {
+            const int32_t count = *exact_peer<kCluster>(&s->count, rank);
+            if (place < count)
+                break;
+            place -= count;
+        }
+        entry = exact_peer<kCluster>(s->list, rank)[place];
+        struct exact_sum one = {{0, 0, 0}, 0};
+        exact_sum_add(&one, exact_difference(solver, entry.logit));
+        struct exact_weighed *const to = &weighed[threadIdx.x];
+        for (int i = 0; i < 3; i++)
+            to->limb[i] = one.limb[i];
+        to->limb[2] |= one.inexact ? 1ull << 63 : 0;
+        to->entry = entry;
+    }
+    __syncthreads();
+    if (mine) {
+        struct exact_sum before = *above, upto;
+        for (int32_t j = 0; j < found->count; j++) {
+            const struct exact_weighed *const other = &weighed[j];
+            if (other->entry.logit > entry.logit ||
+                (other->entry.logit == entry.logit && other->entry.token < entry.token)) {
+                before.limb[0] += other->limb[0];
+                before.limb[1] += other->limb[1];
+                before.limb[2] += other->limb[2] & ~(1ull << 63);
+                before.inexact += (uint32_t)(other->limb[2] >> 63);
+            }
+        }
+        upto = before;
+        exact_sum_add(&upto, exact_difference(solver, entry.logit));
+        if (exact_reached(&upto, target) && !exact_reached(&before, target))
+            s->result = entry;
+    }
+    __syncthreads();
+}
+
+/* The whole solution. The boundary surely lies in the bracket's keys; its other fields are not
+ * used. Returns the number of tokens kept at the boundary's logit (s->result.logit), or 0 when
+ * s->result is the last kept token itself. */
+template <bool kCluster>
+static __device__ __noinline__ uint32_t exact_escalate(const struct exact_solver *solver,
+                                                       struct exact_bracket bracket) {
+    struct exact_shared *const s = solver->s;
+    struct exact_sum all, above, part;
+    exact_weigh_row<kCluster>(solver, bracket.key_high, INT32_MAX, true, &all, &above);
+    const double target = (double)solver->p * exact_sum_round(&all);
+    struct exact_found found = exact_gather_row<kCluster>(solver, &bracket);
+    while (found.key_min < found.key_max && (!found.listed || found.count > EXACT_WEIGHED)) {
+        const int32_t middle =
+            (int32_t)(found.key_min +
+                      (int64_t)(((uint32_t)found.key_max - (uint32_t)found.key_min) / 2));
+        exact_weigh_row<kCluster>(solver, middle, found.key_max, false, &all, &part);
+        exact_sum_merge(&part, &above);
+        bracket.key_low = found.key_min;
+        bracket.key_high = found.key_max;
+        if (exact_reached(&part, target)) {
+            bracket.key_low = middle + 1;
+        } else {
+            bracket.key_high = middle;
+            above = part;
+        }
+        found = exact_gather_row<kCluster>(solver, &bracket);
+    }
+    if (threadIdx.x == 0) {
+        s->result.logit = solver->max; /* kept should nothing be found (a row of hazards) */
+        s->result.token = INT32_MAX;
+    }
+    __syncthreads();
+    if (found.count <= 0)
+        return 0;
+    if (found.key_min == found.key_max) {
+        if (threadIdx.x == 0)
+            s->result.logit = exact_logit(found.key_max);
+        __syncthreads();
+        return exact_count_ties(solver, &above, &found, target);
+    }
+    exact_scan_list<kCluster>(solver, &above, &found, target);
+    return 0;
+}
+
+#endif

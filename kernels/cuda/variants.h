@@ -1,0 +1,18 @@
+/* The CUDA variants, for registry.c. */
+#ifndef TOPP_KERNELS_CUDA_VARIANTS_H
+#define TOPP_KERNELS_CUDA_VARIANTS_H
+
+#include "kernels/gumbel.h"
+#include "kernels/topp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const struct topp_variant topp_cuda_exact;
+extern const struct topp_variant topp_cuda_exact_portable;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

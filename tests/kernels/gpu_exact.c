@@ -1,0 +1,407 @@
+/* `exact` on a GPU against the oracle, bit for bit. Arguments: what to check, all by default, and
+ * portable for the path without clusters. Exit code 77 without a GPU. */
+#include "tests/kernels/gpu_run.h"
+
+#include "bench/inputs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const struct topp_variant *variant;
+static int failures;
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void report(const char *what, const struct gpu_count *count, double since) {
+    printf("%-10s %-15s rows %lld, certified %lld, equal %lld, escalated %lld (%.3f%%), %.1f s%s\n",
+           what, variant->name, (long long)count->rows, (long long)count->certified,
+           (long long)count->equal, (long long)count->escalated,
+           100.0 * (double)count->escalated / (double)(count->rows ? count->rows : 1),
+           seconds() - since, count->equal == count->certified ? "" : "  FAILED");
+    fflush(stdout);
+    failures += count->equal != count->certified;
+}
+
+static float *fill_p(const struct family *family, int64_t batch, float p) {
+    float *const all = malloc((size_t)batch * sizeof *all);
+    for (int64_t row = 0; all && row < batch; row++)
+        all[row] = family_row_p(family, p, row);
+    return all;
+}
+
+/* One family, shape and a list of p: the oracle solves the rows once for all p. */
+static void check_shape(const char *text, int64_t vocab, int64_t batch, int64_t stride,
+                        const char *directory, const float *ps, size_t p_count,
+                        struct gpu_count *count) {
+    struct tb_error error = TB_ERROR_INIT;
+    struct family family;
+    struct logits rows = {0};
+    if (family_parse(text, &family, &error) != TB_OK)
+        gpu_require(-1, error.message);
+    const struct input_request request = {&family, batch, vocab, stride, 0, 42, directory};
+    if (input_make(&request, &rows, &error) != TB_OK)
+        gpu_require(-1, error.message);
+    float *const matrix = malloc((size_t)rows.batch * p_count * sizeof *matrix);
+    struct nucleus *const solved = malloc((size_t)rows.batch * p_count * sizeof *solved);
+    struct nucleus *const nucleus = malloc((size_t)rows.batch * sizeof *nucleus);
+    float *const out = malloc((size_t)(rows.batch * rows.stride) * sizeof *out);
+    uint32_t *const escalated = malloc((size_t)rows.batch * sizeof *escalated);
+    for (int64_t row = 0; row < rows.batch; row++)
+        for (size_t k = 0; k < p_count; k++)
+            matrix[(size_t)row * p_count + k] = family_row_p(&family, ps[k], row);
+    if (nucleus_rows(rows.data, rows.batch, rows.vocab, rows.stride, matrix, p_count, 0, solved,
+                     &error) != TB_OK)
+        gpu_require(-1, error.message);
+    for (size_t k = 0; k < p_count; k++) {
+        float *const p = fill_p(&family, rows.batch, ps[k]);
+        const struct gpu_case the_case = {text,       rows.data,   p,         rows.batch,
+                                          rows.vocab, rows.stride, -INFINITY, 0};
+        for (int64_t row = 0; row < rows.batch; row++)
+            nucleus[row] = solved[(size_t)row * p_count + k];
+        gpu_run(variant, &the_case, k % 2 ? GPU_GRAPH : GPU_STREAM, out, escalated);
+        gpu_compare(&the_case, nucleus, out, count);
+        for (int64_t row = 0; row < rows.batch; row++)
+            count->escalated += escalated[row];
+        free(p);
+    }
+    free(matrix);
+    free(solved);
+    free(nucleus);
+    free(out);
+    free(escalated);
+    logits_free(&rows);
+}
+
+static const float usual[] = {0.1f, 0.5f, 0.9f, 0.95f, 0.99f, 0.999f};
+static const float ends[] = {1e-6f, 1e-4f, 0.4f, 0.95f, 0x1.ff8p-1f, 0x1.fffffep-1f};
+
+static void check_golden(void) {
+    static const int64_t vocabs[] = {1000, 32000, 50257, 128256, 151936, 262144};
+    static const int64_t batches[] = {1, 4, 16, 64};
+    const double since = seconds();
+    struct gpu_count count = {0};
+    for (size_t v = 0; v < 6; v++)
+        for (size_t b = 0; b < 4; b++) {
+            check_shape("normal", vocabs[v], batches[b], 0, NULL, usual, 6, &count);
+            check_shape("peaked", vocabs[v], batches[b], 0, NULL, usual, 6, &count);
+        }
+    report("golden", &count, since);
+}
+
+static void check_families(void) {
+    static const char *const families[] = {
+        "forced=1e9@0", "forced=1e9@13",   "forced=3e38@last", "forced=1e9@tail",
+        "flat=1",       "flat=0",          "flat=-87",         "ties=step",
+        "ties=plateau", "adjacent",        "masked=0.5",       "masked=0.9",
+        "masked=0.99",  "masked=0.9999",   "masked=keep1",     "masked=keep2",
+        "masked=keep5", "mixed",           "normal",           "peaked",
+        "hazard=huge",  "hazard=subnormal"};
+    static const struct {
+        int64_t vocab, batch, stride;
+    } shapes[] = {{1000, 4, 0},      {40000, 64, 0},       {32000, 65, 32003}, {128256, 1, 0},
+                  {50257, 4, 50257}, {151936, 16, 151937}, {128256, 70, 0}};
+    for (size_t f = 0; f < sizeof families / sizeof families[0]; f++) {
+        struct gpu_count count = {0};
+        const double since = seconds();
+        for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+            check_shape(families[f], shapes[s].vocab, shapes[s].batch, shapes[s].stride, NULL, ends,
+                        6, &count);
+            check_shape(families[f], shapes[s].vocab, shapes[s].batch, shapes[s].stride, NULL,
+                        usual, s < 4 ? 6 : 2, &count);
+        }
+        report(families[f], &count, since);
+    }
+}
+
+static void check_captured(const char *directory) {
+    static const float all[] = {0.5f, 0.8f, 0.9f, 0.95f, 0.99f, 0.999f, 1e-6f, 0x1.fffffep-1f};
+    const double since = seconds();
+    struct gpu_count count = {0};
+    check_shape("captured=smollm2_135m_decode", 49152, 64, 0, directory, all, 8, &count);
+    check_shape("captured=smollm2_135m_decode", 49152, 1, 0, directory, all, 8, &count);
+    report("captured", &count, since);
+}
+
+/* Small generator of its own: shapes, spreads and p mixed. */
+static uint64_t state = 0x9e3779b97f4a7c15ull;
+static uint64_t next(void) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+static double uniform(void) {
+    return (double)(next() >> 11) * 0x1p-53;
+}
+
+static float random_logit(int kind, double spread, float step) {
+    const double u = uniform() + uniform() + uniform() + uniform() - 2.0;
+    switch (kind) {
+    case 0:
+        return (float)(u * spread);
+    case 1: /* as from a binary16 or bfloat16 model */
+        return (float)(rint(u * spread / step) * step);
+    case 2: /* heavy top */
+        return (float)(-log(uniform() + 1e-300) * spread);
+    case 3: /* many masked */
+        return next() & 7 ? -INFINITY : (float)(u * spread);
+    case 4: /* two levels */
+        return next() & 1 ? 0.0f : -step;
+    default: /* penalties */
+        return next() & 15 ? (float)(u * spread) : -10000.0f;
+    }
+}
+
+static float random_p(void) {
+    switch (next() % 8) {
+    case 0:
+        return 0x1.fffffep-1f;
+    case 1:
+        return 1e-6f;
+    case 2:
+        return (float)(1.0 - 1e-3 * uniform());
+    case 3:
+        return 0.5f;
+    default:
+        return (float)(0.999999 * uniform() + 5e-7);
+    }
+}
+
+static void check_random(int64_t rows_wanted) {
+    const double since = seconds();
+    struct gpu_count count = {0};
+    float *const rows = malloc(sizeof *rows << 24);
+    float p[2048];
+    while (count.rows < rows_wanted) {
+        static const int64_t sizes[] = {1, 2, 7, 33, 257, 1000, 1023, 4097, 9000, 33000, 70001};
+        const int64_t vocab = sizes[next() % 11] + (int64_t)(next() % 3);
+        int64_t batch = 1 + (int64_t)(next() % 1500);
+        batch = batch * (vocab + 2) > 1 << 22 ? ((1 << 22) / (vocab + 2)) : batch;
+        const int64_t stride = vocab + (int64_t)(next() % 3);
+        for (int64_t row = 0; row < batch; row++) {
+            const int kind = (int)(next() % 6);
+            const double spread = exp(8.0 * uniform() - 3.0);
+            const float step = exp2f((float)((int)(next() % 12) - 8));
+            p[row] = random_p();
+            for (int64_t t = 0; t < vocab; t++)
+                rows[row * stride + t] = random_logit(kind, spread, step);
+            if (kind == 3)
+                rows[row * stride + (int64_t)(next() % (uint64_t)vocab)] = 0.25f;
+            for (int64_t t = vocab; t < stride; t++)
+                rows[row * stride + t] = 3e38f;
+        }
+        const struct gpu_case the_case = {"random",
+                                          rows,
+                                          p,
+                                          batch,
+                                          vocab,
+                                          stride,
+                                          next() & 1 ? -INFINITY : -1e4f,
+                                          (int32_t)(next() & 3)};
+        gpu_check(variant, &the_case, next() & 1 ? GPU_GRAPH : GPU_STREAM, &count);
+    }
+    free(rows);
+    report("random", &count, since);
+}
+
+/* Rows whose boundary the fast sums cannot certify: the prefix weight is the target, or one unit
+ * from it. They must escalate and still be right. */
+static void check_planted(void) {
+    const double since = seconds();
+    struct gpu_count count = {0};
+    static const int64_t vocabs[] = {2, 4, 64, 1000, 4096, 65536, 128256, 262144};
+    for (size_t v = 0; v < sizeof vocabs / sizeof vocabs[0]; v++) {
+        const int64_t vocab = vocabs[v];
+        float *const rows = malloc((size_t)vocab * 8 * sizeof *rows);
+        const float p[8] = {0.5f, 0x1.000002p-1f, 0x1.fffffep-2f, 0.25f, 0.75f, 0.5f, 0.5f, 0.5f};
+        for (int64_t t = 0; t < vocab; t++) {
+            for (int row = 0; row < 5; row++)
+                rows[row * vocab + t] = 1.0f; /* flat: n / vocab hits p exactly */
+            rows[5 * vocab + t] = t < vocab / 2 ? 3.0f : 3.0f - 800.0f; /* weights 1 and 0 */
+            rows[6 * vocab + t] = t % 2 ? -0.0f : 0.0f;
+            rows[7 * vocab + t] = t < vocab / 2 ? 1.0f : 1.0f - 0x1p-24f; /* one unit apart */
+        }
+        const struct gpu_case the_case = {"planted", rows, p, 8, vocab, vocab, -INFINITY, 0};
+        const int64_t before = count.escalated;
+        gpu_check(variant, &the_case, GPU_STREAM, &count);
+        if (count.escalated - before < (vocab > 2 ? 5 : 2)) {
+            printf("planted: only %lld of 8 rows of vocabulary %lld escalated\n",
+                   (long long)(count.escalated - before), (long long)vocab);
+            failures++;
+        }
+        free(rows);
+    }
+    report("planted", &count, since);
+}
+
+static int descending(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x < y) - (x > y);
+}
+
+/* Ordinary rows with a p chosen so that some prefix comes within 1e-10 of the target. */
+static void check_near(void) {
+    enum { ROWS = 64, VOCAB = 6000 };
+    const double since = seconds();
+    struct gpu_count count = {0};
+    float *const rows = malloc(sizeof *rows * ROWS * VOCAB), *const sorted =
+                                                                 malloc(sizeof *sorted * VOCAB);
+    float p[ROWS];
+    for (int row = 0; row < ROWS; row++) {
+        long double sum = 0.0L, prefix = 0.0L, nearest = 1.0L;
+        for (int t = 0; t < VOCAB; t++)
+            rows[row * VOCAB + t] = sorted[t] = random_logit(0, 2.0 + row % 8, 1.0f);
+        qsort(sorted, VOCAB, sizeof *sorted, descending);
+        for (int t = 0; t < VOCAB; t++)
+            sum += expl((long double)sorted[t] - sorted[0]);
+        for (int t = 0; t < VOCAB - 1; t++) {
+            prefix += expl((long double)sorted[t] - sorted[0]);
+            const float rounded = (float)(prefix / sum);
+            const long double distance = fabsl(rounded * sum / prefix - 1.0L);
+            if (rounded < 1.0f && distance < nearest) {
+                nearest = distance;
+                p[row] = rounded;
+            }
+        }
+    }
+    const struct gpu_case the_case = {"near", rows, p, ROWS, VOCAB, VOCAB, -INFINITY, 0};
+    gpu_check(variant, &the_case, GPU_STREAM, &count);
+    if (count.escalated < ROWS) {
+        printf("near: only %lld of %d rows escalated\n", (long long)count.escalated, ROWS);
+        failures++;
+    }
+    free(rows);
+    free(sorted);
+    report("near", &count, since);
+}
+
+/* The same row alone, in a batch, in a graph, and in a thousand repetitions. */
+static void check_same(void) {
+    const double since = seconds();
+    struct tb_error error = TB_ERROR_INIT;
+    struct gpu_count count = {0};
+    static const char *const texts[] = {"normal", "peaked", "ties=plateau"};
+    static const int64_t vocabs[] = {128256, 32000, 50257};
+    for (int f = 0; f < 3; f++) {
+        struct family family;
+        struct logits rows = {0};
+        (void)family_parse(texts[f], &family, &error);
+        const struct input_request request = {&family, 66, vocabs[f], 0, 0, 7, NULL};
+        if (input_make(&request, &rows, &error) != TB_OK)
+            gpu_require(-1, error.message);
+        const size_t bytes = (size_t)(rows.batch * rows.stride) * sizeof(float);
+        float *const first = malloc(bytes), *const again = malloc(bytes);
+        float *const p = fill_p(&family, rows.batch, 0.95f);
+        struct gpu_case the_case = {"same",     rows.data,   p,         rows.batch,
+                                    rows.vocab, rows.stride, -INFINITY, 0};
+        gpu_run(variant, &the_case, GPU_STREAM, first, NULL);
+        for (int repeat = 0; repeat < 20; repeat++) {
+            gpu_run(variant, &the_case, repeat % 2 ? GPU_STREAM : GPU_GRAPH, again, NULL);
+            failures += memcmp(first, again, bytes) != 0;
+            count.equal += !memcmp(first, again, bytes);
+            count.rows++;
+        }
+        static const int64_t batches[] = {1, 2, 5, 16, 33};
+        for (int b = 0; b < 5; b++) {
+            the_case.batch = batches[b];
+            const size_t part = (size_t)(batches[b] * rows.stride) * sizeof(float);
+            for (int repeat = 0; repeat < (b ? 20 : 1000); repeat++) {
+                gpu_run(variant, &the_case, GPU_STREAM, again, NULL);
+                count.equal += !memcmp(first, again, part);
+                count.rows++;
+            }
+        }
+        free(first);
+        free(again);
+        free(p);
+        logits_free(&rows);
+    }
+    count.certified = count.rows;
+    report("same", &count, since);
+}
+
+/* Sizes at the edges of registers, shared memory, lists and segments. */
+static void check_edges(void) {
+    const double since = seconds();
+    struct gpu_count count = {0};
+    static const int64_t vocabs[] = {1,     2,     3,     4,      5,       31,     127,
+                                     129,   4095,  4096,  4097,   16383,   16384,  16385,
+                                     65535, 65536, 65537, 100003, 1048576, 1200001};
+    for (size_t v = 0; v < sizeof vocabs / sizeof vocabs[0]; v++)
+        for (int64_t batch = 1; batch <= (vocabs[v] > 200000 ? 1 : 9); batch += 4)
+            for (int family = 0; family < 3; family++)
+                check_shape(family == 0   ? "normal"
+                            : family == 1 ? "ties=step"
+                                          : "adjacent",
+                            vocabs[v], batch, vocabs[v] + batch / 4, NULL, ends, 6, &count);
+    report("edges", &count, since);
+}
+
+/* NaN, +inf, empty rows: it ends, and the ordinary rows are right. */
+static void check_hazards(void) {
+    const double since = seconds();
+    struct gpu_count count = {0};
+    static const char *const families[] = {"hazard=nan", "hazard=inf", "hazard=empty"};
+    for (int f = 0; f < 3; f++) {
+        check_shape(families[f], 1000, 4, 1003, NULL, usual, 6, &count);
+        check_shape(families[f], 128256, 4, 0, NULL, usual, 6, &count);
+    }
+    float rows[3 * 64];
+    const float p[3] = {0.9f, 0.9f, 0.9f};
+    for (int t = 0; t < 64; t++) {
+        rows[t] = NAN;
+        rows[64 + t] = t ? INFINITY : NAN;
+        rows[128 + t] = (float)t;
+    }
+    const struct gpu_case the_case = {"hazards", rows, p, 3, 64, 64, -INFINITY, 0};
+    gpu_check(variant, &the_case, GPU_STREAM, &count);
+    report("hazards", &count, since);
+}
+
+int main(int argc, char **argv) {
+    const char *directory = TOPP_CAPTURED_DIR, *only = NULL;
+    int64_t random_rows = 100000;
+    variant = topp_find("exact", KERNEL_DEVICE_CUDA);
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "portable"))
+            variant = topp_find("exact_portable", KERNEL_DEVICE_CUDA);
+        else if (!strncmp(argv[i], "random=", 7))
+            random_rows = strtoll(argv[i] + 7, NULL, 10);
+        else if (!strncmp(argv[i], "captured=", 9))
+            directory = argv[i] + 9;
+        else
+            only = argv[i];
+    }
+    if (!variant || !gpu_present()) {
+        fprintf(stderr, "no CUDA device here: skipped\n");
+        return 77;
+    }
+#define WANTED(name) (!only || !strcmp(only, name))
+    if (WANTED("planted"))
+        check_planted();
+    if (WANTED("near"))
+        check_near();
+    if (WANTED("edges"))
+        check_edges();
+    if (WANTED("hazards"))
+        check_hazards();
+    if (WANTED("families"))
+        check_families();
+    if (WANTED("captured"))
+        check_captured(directory);
+    if (WANTED("same"))
+        check_same();
+    if (WANTED("random"))
+        check_random(random_rows);
+    if (WANTED("golden"))
+        check_golden();
+    printf("%s\n", failures ? "FAILED" : "passed");
+    return failures != 0;
+}
