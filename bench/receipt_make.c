@@ -72,29 +72,28 @@ static json_t *text_or_null(const char *text) {
     return text ? json_string(text) : json_null();
 }
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+/* Absolute where possible: --verify may run in another folder. */
+static json_t *absolute_path(const char *path) {
+    char *whole = realpath(path, NULL);
+    json_t *json = json_string(whole ? whole : path);
+    free(whole);
+    return json;
 }
 
-/* What to ask for again when the plan is resolved anew. Paths are left out: they are this
- * machine's; the profile is found by name and checked by hash. */
+/* What to ask for again when the plan is resolved anew. */
 static json_t *request_to_json(const struct receipt_request *request) {
     const struct options *options = request->options;
     json_t *json = json_object();
-    json_object_set_new(json, "profile", json_string(base_name(request->plan->profile_path)));
+    json_object_set_new(json, "profile", absolute_path(request->plan->profile_path));
     json_object_set_new(json, "device", json_string(request->plan->device));
     json_object_set_new(json, "filter", text_or_null(options->filter));
     json_object_set_new(json, "case", text_or_null(options->case_name));
     json_object_set_new(json, "family", text_or_null(request->family));
+    json_object_set_new(json, "input_dir",
+                        request->family ? absolute_path(request->captured_dir) : json_null());
     json_object_set_new(json, "seed",
                         options->have_seed ? json_integer(options->seed) : json_null());
     json_object_set_new(json, "slices", json_integer(options->slices));
-    json_object_set_new(json, "gate_only", json_boolean(options->gate_only));
-    json_object_set_new(json, "timer",
-                        json_string(options->timer == TIMER_EVENTS  ? "events"
-                                    : options->timer == TIMER_CUPTI ? "cupti"
-                                                                    : "default"));
     return json;
 }
 

@@ -10,8 +10,9 @@
 struct receipt_request {
     const struct options *options; /* what was asked for: resolving it again gives the same plan */
     const struct plan *plan;
-    const char *out_dir; /* holds results.json and the other outputs; receives receipt.json */
-    const char *family;  /* --input: the family that stands for the user's file, else NULL */
+    const char *out_dir;      /* holds results.json and the other outputs; receives receipt.json */
+    const char *family;       /* --input: the family that stands for the user's file, else NULL */
+    const char *captured_dir; /* where that file is */
 };
 enum tb_status receipt_make(const struct receipt_request *request, struct tb_error *error);
 

@@ -100,11 +100,13 @@ static void say_where(const char *out) {
 /* The files are in place: binds them. */
 static enum tb_status leave_receipt(const struct options *options, const struct resolved *resolved,
                                     struct tb_error *error) {
-    const struct receipt_request request = {.options = options,
-                                            .plan = &resolved->plan,
-                                            .out_dir = out_folder(options),
-                                            .family =
-                                                options->input ? resolved->input.family : NULL};
+    const struct receipt_request request = {
+        .options = options,
+        .plan = &resolved->plan,
+        .out_dir = out_folder(options),
+        .family = options->input ? resolved->input.family : NULL,
+        .captured_dir = resolved->captured_dir,
+    };
     return receipt_make(&request, error);
 }
 

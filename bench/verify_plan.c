@@ -1,0 +1,193 @@
+/* --verify: the profile, the cells it resolves to, and this machine. */
+#include "bench/sources.h"
+#include "bench/tools.h"
+#include "bench/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* Members of a cell in results.json that the plan alone decides. */
+static const char *const settings[] = {
+    "name",   "kind",   "kernel", "contract", "family", "statistic",    "vocab",
+    "batch",  "stride", "p",      "p_text",   "seed",   "draws",        "temperature",
+    "device", "l2",     "launch", "timed",    "expect", "either_share", "expect_why",
+};
+
+static const char *request_text(const struct verification *verification, const char *name) {
+    return json_string_value(
+        json_object_get(json_object_get(verification->receipt, "request"), name));
+}
+
+static const json_t *request_value(const struct verification *verification, const char *name) {
+    return json_object_get(json_object_get(verification->receipt, "request"), name);
+}
+
+/* Where the run found it, else the folder of profiles under the same name. */
+static bool find_profile(struct verification *verification, const char *dir, char *path,
+                         size_t bytes) {
+    const char *profile = request_text(verification, "profile");
+    if (!profile)
+        return false;
+    const char *slash = strrchr(profile, '/');
+    snprintf(path, bytes, "%s", profile);
+    if (slash && !verification->options->profile_dir && access(path, R_OK) == 0)
+        return true;
+    snprintf(path, bytes, "%s/%s", dir, slash ? slash + 1 : profile);
+    return access(path, R_OK) == 0;
+}
+
+static bool dir_holds(const char *dir, const char *family) {
+    char path[4400];
+    const char *equals = strchr(family, '=');
+    snprintf(path, sizeof path, "%s/%s.npy", dir, equals ? equals + 1 : family);
+    return access(path, R_OK) == 0;
+}
+
+/* A user's file: where the run found it, else beside the receipt. */
+static bool find_input(struct verification *verification, const char *profile_dir) {
+    const char *family = request_text(verification, "family");
+    const char *dir = request_text(verification, "input_dir");
+    char *captured = verification->captured_dir;
+    const size_t bytes = sizeof verification->captured_dir;
+    snprintf(captured, bytes, "%s/captured", profile_dir);
+    if (!family)
+        return true;
+    if (dir && dir_holds(dir, family)) {
+        snprintf(captured, bytes, "%s", dir);
+        return true;
+    }
+    snprintf(captured, bytes, "%s", verification->dir);
+    return dir_holds(captured, family);
+}
+
+static void verify_settings(struct verification *verification, const struct cell *cell,
+                            const json_t *found) {
+    const struct cell_record record = {.cell = cell};
+    json_t *again = record_to_json(&record);
+    const char *wrong = NULL;
+    for (size_t i = 0; !wrong && i < sizeof settings / sizeof settings[0]; i++) {
+        const json_t *is = json_object_get(found, settings[i]);
+        const json_t *should = json_object_get(again, settings[i]);
+        if (!is || !should || !json_equal(is, should))
+            wrong = settings[i];
+    }
+    receipt_add(&verification->items, wrong ? RECEIPT_CHANGED : RECEIPT_VERIFIED, "plan",
+                cell->name, wrong ? "%s in results.json is not what the profile gives" : "%s",
+                wrong ? wrong : "");
+    json_decref(again);
+}
+
+/* Same names in the same order? */
+static void compare_cells(struct verification *verification) {
+    const json_t *bound = json_object_get(verification->receipt, "cells");
+    const json_t *found = json_object_get(verification->results, "cells");
+    const struct plan *plan = &verification->plan;
+    verification->have_plan = json_array_size(bound) == plan->count;
+    if (!verification->have_plan)
+        receipt_add(&verification->items, RECEIPT_CHANGED, "plan", "list",
+                    "the receipt has %zu cells, the profile gives %zu here", json_array_size(bound),
+                    plan->count);
+    for (size_t i = 0; verification->have_plan && i < plan->count; i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(bound, i), "name"));
+        verification->have_plan = name && !strcmp(name, plan->cells[i].name);
+        if (!verification->have_plan)
+            receipt_add(&verification->items, RECEIPT_CHANGED, "plan", plan->cells[i].name,
+                        "is cell %zu of the profile, the receipt has %s there", i,
+                        name ? name : "none");
+    }
+    for (size_t i = 0; verification->have_plan && verification->results && i < plan->count; i++)
+        verify_settings(verification, &plan->cells[i], json_array_get(found, i));
+}
+
+static void resolve(struct verification *verification, const char *path, const char *dir) {
+    struct tb_error error = TB_ERROR_INIT;
+    char text[900];
+    const json_t *seed = request_value(verification, "seed");
+    const char *device = request_text(verification, "device");
+    const struct plan_options request = {
+        .profile = path,
+        .profile_dir = dir,
+        .captured_dir = verification->captured_dir,
+        .device = device && !strcmp(device, "cuda") ? KERNEL_DEVICE_CUDA : KERNEL_DEVICE_CPU,
+        .family = request_text(verification, "family"),
+        .have_seed = json_is_integer(seed),
+        .seed = json_integer_value(seed),
+        .filter = request_text(verification, "filter"),
+        .case_name = request_text(verification, "case"),
+    };
+    if (plan_load(&request, &verification->plan, &error) == TB_OK)
+        compare_cells(verification);
+    else
+        receipt_add(&verification->items, RECEIPT_CHANGED, "plan", "list", "%s",
+                    tb_error_text(&error, text, sizeof text));
+}
+
+void verify_plan(struct verification *verification) {
+    struct tb_error error = TB_ERROR_INIT;
+    char dir[512], path[4200], hex[SHA256_HEX_BYTES];
+    const json_t *run = json_object_get(verification->receipt, "run");
+    const json_t *bound = json_object_get(json_object_get(run, "profile"), "sha256");
+    if (tool_profile_dir(verification->options, dir, sizeof dir, &error) != TB_OK)
+        snprintf(dir, sizeof dir, ".");
+    if (!find_profile(verification, dir, path, sizeof path)) {
+        receipt_add(&verification->items, RECEIPT_ELSEWHERE, "profile",
+                    request_text(verification, "profile") ? request_text(verification, "profile")
+                                                          : "(without name)",
+                    "is not here: --profile-dir names the folder it is in");
+        return;
+    }
+    sha256_file(path, hex, NULL);
+    json_t *is = json_string(hex);
+    verify_equal(verification, "profile", path, bound, is);
+    json_decref(is);
+    json_t *slices = json_object_get(run, "slices");
+    verify_equal(verification, "run", "request.slices", request_value(verification, "slices"),
+                 slices);
+    verify_equal(verification, "run", "request.device", request_value(verification, "device"),
+                 json_object_get(run, "device_kind"));
+    if (!find_input(verification, dir)) {
+        receipt_add(&verification->items, RECEIPT_ELSEWHERE, "plan", "input",
+                    "the file of %s is not here", request_text(verification, "family"));
+        return;
+    }
+    resolve(verification, path, dir);
+}
+
+/* Another compiler or machine is no change of the run: it only cannot be shown here. */
+static void compare_here(struct verification *verification, const char *name, const json_t *bound,
+                         json_t *here) {
+    if (bound && here && json_equal(bound, here))
+        receipt_add(&verification->items, RECEIPT_VERIFIED, "machine", name, "%s", "");
+    else
+        receipt_add(&verification->items, RECEIPT_ELSEWHERE, "machine", name,
+                    "the run's is not this machine's or this program's");
+    json_decref(here);
+}
+
+void verify_here(struct verification *verification) {
+    const json_t *run = json_object_get(verification->receipt, "run");
+    const json_t *device_kind = json_object_get(run, "device_kind");
+    const char *kind = json_string_value(device_kind);
+    struct utsname system;
+    if (uname(&system) == 0)
+        compare_here(verification, "host name",
+                     json_object_get(json_object_get(run, "host"), "name"),
+                     json_string(system.nodename));
+    compare_here(verification, "c_flags", json_object_get(json_object_get(run, "build"), "c_flags"),
+                 json_string(topp_build.c_flags));
+    struct device *device = NULL;
+    const struct device_options plain = {.gate_only = true};
+    const bool cuda = kind && !strcmp(kind, "cuda");
+    if (cuda && !device_cuda_usable(NULL, 0)) {
+        compare_here(verification, "device", json_object_get(run, "device"), NULL);
+        return;
+    }
+    if (tool_open_device(cuda ? KERNEL_DEVICE_CUDA : KERNEL_DEVICE_CPU, &plain, &device, NULL) ==
+        TB_OK) {
+        compare_here(verification, "device", json_object_get(run, "device"),
+                     device->ops->describe(device));
+        device->ops->close(device);
+    }
+}
