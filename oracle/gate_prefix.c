@@ -14,11 +14,9 @@ static bool same_quotient(float a, float b, float z) {
 
 /* Do two logits share one binary32 probability P = exp(x - M) / Z in a binary32 evaluation that
  * topp.h's split variants are free to use: either common form of exp, any Z near the exact one?
- * No distance is tolerated: within one evaluation the bits of P must be equal. */
+ * No distance is tolerated: within one evaluation the bits of P must be equal, and above 0. */
 static bool share_probability(float a, float b, const struct nucleus *oracle) {
     const float da = a - oracle->max_logit, db = b - oracle->max_logit;
-    if (da == db)
-        return true; /* one P in every evaluation */
     const float ea = expf(da), eb = expf(db);
     const float pa = exp2f(da * log2_e), pb = exp2f(db * log2_e);
     float z = (float)oracle->normalizer;

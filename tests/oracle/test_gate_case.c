@@ -81,6 +81,20 @@ static void test_excuses(void **state) {
     }
 }
 
+/* Shares are decimal: 0.29 of 100 rows are 29 rows, although 0.29 * 100 is less in binary64. */
+static void test_decimal_share(void **state) {
+    (void)state;
+    for (int64_t percent = 1; percent <= 100; percent++) {
+        const struct gate_case the_case = {
+            .batch = 100, .either = true, .either_share = (double)percent / 100.0};
+        struct gate_result result = {.verdict = GATE_REJECTED, .rule = GATE_RULE_UNDERKEEP};
+        result.rows_failed = result.rows_excused = percent;
+        assert_true(gate_excused(&the_case, &result));
+        result.rows_failed = result.rows_excused = percent + 1;
+        assert_false(gate_excused(&the_case, &result));
+    }
+}
+
 /* Exactly the rules that the definition names, and no other. */
 static void test_excusable_rules(void **state) {
     (void)state;
@@ -306,11 +320,17 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_excuses),   cmocka_unit_test(test_excusable_rules),
-        cmocka_unit_test(test_counts),    cmocka_unit_test(test_unreadable_before_all),
-        cmocka_unit_test(test_hazards),   cmocka_unit_test(test_hazard_untouched),
-        cmocka_unit_test(test_hash),      cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_same_mask), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_excuses),
+        cmocka_unit_test(test_decimal_share),
+        cmocka_unit_test(test_excusable_rules),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_unreadable_before_all),
+        cmocka_unit_test(test_hazards),
+        cmocka_unit_test(test_hazard_untouched),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_same_mask),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests_name("gate_case", tests, setup, teardown);
 }

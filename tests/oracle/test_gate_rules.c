@@ -181,11 +181,14 @@ static void other_for_forced(int64_t rank) {
     keep_only(0);
     keep_also(rank);
 }
-static void loud_mask(int64_t rank) {
-    (void)rank;
-    scene->the_case.mask_value = 3e38f;
+static void loud_mask(int64_t value) {
+    scene->the_case.mask_value = (float)value;
     for (int64_t i = 1; i < scene->vocab; i++)
-        out()[at(i)] = 3e38f;
+        out()[at(i)] = (float)value;
+}
+static void island_off_split_path(int64_t rank) {
+    scene->the_case.split_path = false;
+    keep_also(rank);
 }
 static void off_split_path(int64_t more) {
     scene->the_case.split_path = false;
@@ -285,7 +288,9 @@ static const struct sample samples[] = {
     {"forced, stock masks all", forced, GATE_CONSERVATIVE, stock_masks_all, 0, GATE_RULE_NONE, ANY},
     {"forced, all masked", forced, GATE_BOUNDED, keep_only, 0, GATE_RULE_EMPTY_MASK, ANY},
     {"forced, another kept", forced, GATE_BOUNDED, other_for_forced, 7, GATE_RULE_FORCED_DROPPED, 0},
-    {"forced, not the greatest", forced_alone, GATE_BOUNDED, loud_mask, 0, GATE_RULE_FORCED_DROPPED, ANY},
+    {"forced, not the greatest", forced_alone, GATE_BOUNDED, loud_mask, 2000000000, GATE_RULE_FORCED_DROPPED, ANY},
+    {"forced, not the first of the greatest", forced_alone, GATE_BOUNDED, loud_mask, 1000000000, GATE_RULE_FORCED_DROPPED, ANY},
+    {"forced, a hole among probabilities of 0", forced, GATE_BOUNDED, island_off_split_path, 9, GATE_RULE_NOT_PREFIX, 1},
     {"forced, two kept", forced, GATE_BOUNDED, keep_more, 1, GATE_RULE_FORCED_COUNT, 1},
     {"forced, two kept off the split path", forced, GATE_BOUNDED, off_split_path, 1, GATE_RULE_NONE, ANY},
     {"forced, five kept off the split path", forced, GATE_BOUNDED, off_split_path, 4, GATE_RULE_ENVELOPE, ANY},
