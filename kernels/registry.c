@@ -19,6 +19,9 @@ static const struct topp_variant *const topp_table[] = {
 
 static const struct gumbel_variant *const gumbel_table[] = {
     &gumbel_cpu_log, &gumbel_cpu_log1p, &gumbel_cpu_fp64, &gumbel_cpu_murmur,
+#ifdef TOPP_WITH_CUDA
+    &gumbel_cuda_log, &gumbel_cuda_log1p, &gumbel_cuda_fp64, &gumbel_cuda_murmur,
+#endif
     NULL,
 };
 

@@ -12,6 +12,11 @@ extern "C" {
 extern const struct topp_variant topp_cuda_exact;
 extern const struct topp_variant topp_cuda_exact_portable;
 
+extern const struct gumbel_variant gumbel_cuda_log;
+extern const struct gumbel_variant gumbel_cuda_log1p;
+extern const struct gumbel_variant gumbel_cuda_fp64;
+extern const struct gumbel_variant gumbel_cuda_murmur;
+
 #ifdef __cplusplus
 }
 #endif
