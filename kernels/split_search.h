@@ -4,9 +4,9 @@
  * sweeps leaves one split_step per slice, the masses above 8 pivots. From these partials alone,
  * pure binary32 functions decide the next pivots and at last the cut; nothing else is kept between
  * sweeps, so every block of a GPU launch may recompute the chain and come to the same bits.
- * Method: the split top-k/top-p kernels of the library under test, releases 0.32.0 (stock), its
- * fix (patched) and 0.33.0 (patched_fine), restated in docs/kernels.md. The faults are the
- * original's and are kept: they are what is measured.
+ * Method: the split top-k/top-p kernels of the library under test: release 0.32.0 (stock), its
+ * merged fix (patched) and release 0.33.0 (patched_fine). Their faults are kept: they are what is
+ * measured.
  *
  * Usable from C11 and from CUDA C++, on both sides. The includer may define SPLIT_EXPF and
  * SPLIT_LOGF before including; every exp and log of the search goes through them. No operation

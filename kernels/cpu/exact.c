@@ -43,8 +43,7 @@ enum {
 };
 
 /* Workspace: this, then the row's bucket numbers, then the candidates; an escalated row uses the
- * same bytes after the header. The first int64 counts the rows of the launch that were escalated
- * (documented in docs/kernels.md). */
+ * same bytes after the header. */
 struct exact_header {
     int64_t escalated;
     int64_t reserved[7];

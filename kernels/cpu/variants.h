@@ -9,6 +9,8 @@ extern const struct topp_variant topp_cpu_stock;
 extern const struct topp_variant topp_cpu_patched;
 extern const struct topp_variant topp_cpu_patched_fine;
 extern const struct topp_variant topp_cpu_sort;
+/* After a launch the first int64 of its workspace holds how many rows were escalated: redone in
+ * binary64 because their boundary lay within the error bound of the fast sums. */
 extern const struct topp_variant topp_cpu_exact;
 extern const struct topp_variant topp_cpu_floor;
 
