@@ -73,8 +73,7 @@ static bool is_oracle_row(const float *input, const float *output, int64_t vocab
                           const struct nucleus *oracle, float mask_value) {
     const int64_t split = oracle->boundary_token + 1;
     const uint32_t mask_bits = gate_bits(mask_value);
-    return !is_nan_bits(mask_value) &&
-           count_deviations(input, output, 0, split, oracle->boundary_logit, 1, mask_bits) == 0 &&
+    return count_deviations(input, output, 0, split, oracle->boundary_logit, 1, mask_bits) == 0 &&
            count_deviations(input, output, split, vocab, oracle->boundary_logit, 0, mask_bits) == 0;
 }
 

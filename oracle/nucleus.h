@@ -33,9 +33,10 @@ struct nucleus {
 };
 
 /* Solves one row for p[0..count), each > 0 and not NaN. row: binary32 [vocab], host memory.
- * out: [count]. scratch: nucleus_scratch_bytes(vocab) bytes, 64-byte aligned, contents arbitrary. */
-void nucleus_row(const float *row, int64_t vocab, const float *p, size_t count,
-                 struct nucleus *out, void *scratch);
+ * out: [count]. scratch: nucleus_scratch_bytes(vocab) bytes, 64-byte aligned, contents arbitrary.
+ */
+void nucleus_row(const float *row, int64_t vocab, const float *p, size_t count, struct nucleus *out,
+                 void *scratch);
 size_t nucleus_scratch_bytes(int64_t vocab);
 
 /* Solves rows [batch, vocab] at stride for `count` values of p per row, in parallel.
