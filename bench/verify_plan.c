@@ -147,6 +147,11 @@ void verify_plan(struct verification *verification) {
                  slices);
     verify_equal(verification, "run", "request.device", request_value(verification, "device"),
                  json_object_get(run, "device_kind"));
+    const json_t *family = request_value(verification, "family");
+    const json_t *first = json_array_get(json_object_get(verification->results, "cells"), 0);
+    if (!json_is_null(family)) /* a user's file stands in every cell's name */
+        verify_equal(verification, "run", "request.family", family,
+                     json_object_get(first, "family"));
     if (!find_input(verification, dir)) {
         receipt_add(&verification->items, RECEIPT_ELSEWHERE, "plan", "input",
                     "the file of %s is not here", request_text(verification, "family"));
