@@ -7,6 +7,7 @@
  *
  * Rules shared with the device and the gate: a score of NaN or -inf is never drawn, equal scores go
  * to the lowest id, and a row in which nothing can be drawn gives id 0. */
+#include "kernels/cpu/philox_words.h"
 #include "kernels/cpu/variants.h"
 #include "kernels/gumbel_noise.h"
 #include "kernels/vector.h"
@@ -41,11 +42,10 @@ static uint32_t murmur_state(int64_t seed, int64_t position) {
 }
 
 VECTOR_CLONES
-static void philox32_words(uint32_t state, uint32_t first, int64_t n, struct block *block) {
+static void fold_words(int64_t n, struct block *block) {
     uint32_t least = UINT32_MAX, greatest = 0;
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t word = philox4x32(first + (uint32_t)i, 0, 0, 0, state, 0).w0;
-        const uint32_t folded = gumbel_fold(word);
+        const uint32_t folded = gumbel_fold(block->high[i]);
         block->high[i] = folded;
         least = folded < least ? folded : least;
         greatest = folded > greatest ? folded : greatest;
@@ -54,17 +54,23 @@ static void philox32_words(uint32_t state, uint32_t first, int64_t n, struct blo
     block->greatest = greatest;
 }
 
+static void philox32_words(uint32_t state, uint32_t first, int64_t n, struct block *block) {
+    philox_words(state, first, n, block->high, NULL);
+    fold_words(n, block);
+}
+
 VECTOR_CLONES
-static void philox64_words(uint32_t state, uint32_t first, int64_t n, struct block *block) {
+static uint32_t greatest_word(int64_t n, const uint32_t *words) {
     uint32_t greatest = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const struct philox_words w = philox4x32(first + (uint32_t)i, 0, 0, 0, state, 0);
-        block->high[i] = w.w1;
-        block->low[i] = w.w0;
-        greatest = w.w1 > greatest ? w.w1 : greatest;
-    }
+    for (int64_t i = 0; i < n; i++)
+        greatest = words[i] > greatest ? words[i] : greatest;
+    return greatest;
+}
+
+static void philox64_words(uint32_t state, uint32_t first, int64_t n, struct block *block) {
+    philox_words(state, first, n, block->low, block->high);
     block->least = 0;
-    block->greatest = greatest;
+    block->greatest = greatest_word(n, block->high);
 }
 
 VECTOR_CLONES
