@@ -147,6 +147,11 @@ double noise_greatest(enum noise_kind kind) {
     return noise_at_end(kind, true);
 }
 
+enum noise_reach noise_reach(enum noise_kind kind, double gap) {
+    const double shortfall = gap - noise_greatest(kind);
+    return shortfall <= 0 ? NOISE_REACHES : shortfall < 3 ? NOISE_DISTORTED : NOISE_CANNOT_REACH;
+}
+
 /* Derivation. Let t be the inner value (-log u, -log1p(-u), -l(u)), g = -log t, and ulp = 2^-23
  * (binary32) or 2^-52 (binary64), so that one place of x is at most ulp * |x|.
  *   inner:  t' = t (1 + a), |a| <= inner_places * ulp

@@ -44,6 +44,14 @@ double noise_value(enum noise_kind kind, struct noise_word word);
 double noise_least(enum noise_kind kind);
 double noise_greatest(enum noise_kind kind);
 
+/* Can a variant's noise decide against a gap between logits at all? */
+enum noise_reach {
+    NOISE_REACHES,      /* greatest noise at or above the gap */
+    NOISE_DISTORTED,    /* up to 3 below: rare wins happen, but not as often as they should */
+    NOISE_CANNOT_REACH, /* 3 or more below: rare wins do not happen */
+};
+enum noise_reach noise_reach(enum noise_kind kind, double gap);
+
 /* Greatest |kernel's noise - noise_value| that the variant's arithmetic allows (derived in
  * gumbel_noise.c). */
 double noise_bound(enum noise_kind kind, double noise);
