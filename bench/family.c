@@ -1,34 +1,12 @@
 #include "bench/inputs.h"
+#include "bench/text.h"
 
-#include <locale.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { TILE = 8192 };
-
-static locale_t c_locale;
-static pthread_once_t c_locale_once = PTHREAD_ONCE_INIT;
-
-static void make_c_locale(void) {
-    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
-/* A plain decimal number, whatever locale the program runs in. */
-static bool parse_real(const char *text, size_t length, double *value) {
-    char copy[64];
-    if (length == 0 || length >= sizeof copy || text[0] == '+' ||
-        strspn(text, "0123456789.eE+-") < length)
-        return false;
-    memcpy(copy, text, length);
-    copy[length] = '\0';
-    pthread_once(&c_locale_once, make_c_locale);
-    char *end = NULL;
-    *value = c_locale ? strtod_l(copy, &end, c_locale) : strtod(copy, &end);
-    return *end == '\0' && isfinite(*value);
-}
 
 static bool parse_id(const char *text, int64_t *value) {
     const size_t length = strlen(text);
@@ -46,10 +24,10 @@ static bool parse_value(const char *text, size_t length, float *value) {
     double number, divisor = 1;
     if (slash) {
         const size_t before = (size_t)(slash - text);
-        if (!parse_real(text, before, &number) ||
-            !parse_real(slash + 1, length - before - 1, &divisor) || divisor == 0)
+        if (!text_real(text, before, &number) ||
+            !text_real(slash + 1, length - before - 1, &divisor) || divisor == 0)
             return false;
-    } else if (!parse_real(text, length, &number)) {
+    } else if (!text_real(text, length, &number)) {
         return false;
     }
     *value = (float)(number / divisor);
@@ -82,7 +60,7 @@ static bool parse_masked(const char *rest, struct family *family) {
                family->keep <= FAMILY_KEEP_MOST;
     }
     family->kind = FAMILY_MASKED_SHARE;
-    return parse_real(rest, strlen(rest), &family->share) && family->share > 0 && family->share < 1;
+    return text_real(rest, strlen(rest), &family->share) && family->share > 0 && family->share < 1;
 }
 
 static bool parse_captured(const char *rest, struct family *family) {

@@ -6,7 +6,7 @@
 #include "kernels/gumbel.h"
 #include "kernels/topp.h"
 
-enum { CELL_NAME_BYTES = 256 };
+enum { CELL_NAME_BYTES = 384 };
 
 enum cell_kind { CELL_TOPP, CELL_GUMBEL, CELL_GUMBEL_STATISTIC };
 enum cell_l2 { L2_NONE /* cpu */, L2_WARM, L2_COLD };
