@@ -5,6 +5,15 @@
 
 #include "bench/device.h"
 
+/* Which kernels a call really ran, traced by a device opened with its timer. */
+struct once_evidence {
+    enum cell_l2 l2;
+    enum cell_launch launch;
+    struct kernel_evidence *kernels; /* out; owned by the caller: free() */
+    size_t count;
+    char refused[256]; /* out: not empty: why there is no evidence */
+};
+
 /* input, output: binary32 [batch, stride], host memory, may be the same. p: [batch], each above 0.
  * Dropped tokens become -inf. A variant that wants the boundary is given the oracle's.
  * slices: split variants, 0 = as upstream. TB_UNAVAILABLE: the kernel did not end. */
@@ -15,6 +24,7 @@ struct topp_once {
     int64_t batch, vocab, stride;
     const float *p;
     int32_t slices;
+    struct once_evidence *evidence; /* NULL: not wanted */
 };
 enum tb_status topp_once(struct device *device, const struct topp_once *once,
                          struct tb_error *error);
@@ -27,6 +37,7 @@ struct gumbel_once {
     const int64_t *seed, *position;
     const float *temperature;
     int64_t *token;
+    struct once_evidence *evidence; /* NULL: not wanted */
 };
 enum tb_status gumbel_once(struct device *device, const struct gumbel_once *once,
                            struct tb_error *error);

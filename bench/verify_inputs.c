@@ -3,6 +3,7 @@
 #include "bench/verify.h"
 #include "bench/verify_mask.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What the items about one draw are named after. */
@@ -25,6 +26,21 @@ static bool same_input(const struct cell *a, const struct cell *b) {
            a->kind != CELL_GUMBEL_STATISTIC && b->kind != CELL_GUMBEL_STATISTIC;
 }
 
+/* What the device really launched, against what the receipt says was launched. */
+static void compare_kernels(struct verification *verification, const struct cell *cell,
+                            const json_t *bound, const struct once_evidence *evidence) {
+    if (evidence->refused[0] || !evidence->count) {
+        receipt_add(&verification->items, RECEIPT_ELSEWHERE, "kernels", cell->name, "%s",
+                    evidence->refused[0] ? evidence->refused : "nothing was traced");
+        return;
+    }
+    const struct cell_record record = {
+        .cell = cell, .kernels = evidence->kernels, .kernel_count = evidence->count};
+    json_t *again = record_to_json(&record);
+    verify_equal(verification, "kernels", cell->name, bound, json_object_get(again, "kernels"));
+    json_decref(again);
+}
+
 static void verify_mask(struct verification *verification, struct device *device, size_t index,
                         const struct logits *logits, int32_t draw) {
     const struct cell *cell = &verification->plan.cells[index];
@@ -35,15 +51,27 @@ static void verify_mask(struct verification *verification, struct device *device
     name_draw(name, sizeof name, cell, draw);
     if (json_is_null(bound))
         return; /* nothing came out of this draw */
+    const json_t *kernels = json_object_get(
+        json_array_get(json_object_get(verification->receipt, "cells"), index), "kernels");
+    struct once_evidence evidence = {.l2 = cell->l2, .launch = cell->launch};
+    const bool trace = draw == 0 && json_array_size(kernels) > 0;
     if (!device) {
         receipt_add(&verification->items, RECEIPT_ELSEWHERE, "masks", name, "no such device here");
+        if (trace)
+            receipt_add(&verification->items, RECEIPT_ELSEWHERE, "kernels", name,
+                        "no such device here");
         return;
     }
     const int32_t slices = (int32_t)json_integer_value(json_object_get(run, "slices"));
-    if (mask_again(device, cell, slices, logits, draw, hex, &error) != TB_OK) {
+    if (mask_again(device, cell, slices, logits, draw, trace ? &evidence : NULL, hex, &error) !=
+        TB_OK) {
         receipt_add(&verification->items, RECEIPT_ELSEWHERE, "masks", name, "%s", error.message);
+        free(evidence.kernels);
         return;
     }
+    if (trace)
+        compare_kernels(verification, cell, kernels, &evidence);
+    free(evidence.kernels);
     json_t *again = json_string(hex);
     verify_equal(verification, "masks", name, bound, again);
     json_decref(again);
@@ -102,20 +130,30 @@ static void verify_all(struct verification *verification, struct device *device)
     }
 }
 
+/* With its timer if it can be had (kernels are traced by it), else without. */
+static struct device *open_device(const struct verification *verification) {
+    const bool cuda = !strcmp(verification->plan.device, "cuda");
+    struct device_options settings = {.gate_only = !cuda};
+    struct device *device = NULL;
+    if (!cuda)
+        return tool_open_device(KERNEL_DEVICE_CPU, &settings, &device, NULL) == TB_OK ? device
+                                                                                      : NULL;
+    if (verification->options->device == CHOOSE_CPU || verification->plan.listing_only ||
+        !device_cuda_usable(NULL, 0))
+        return NULL;
+    if (tool_open_device(KERNEL_DEVICE_CUDA, &settings, &device, NULL) == TB_OK)
+        return device;
+    settings.gate_only = true;
+    return tool_open_device(KERNEL_DEVICE_CUDA, &settings, &device, NULL) == TB_OK ? device : NULL;
+}
+
 void verify_inputs(struct verification *verification) {
     if (!verification->have_plan) {
         receipt_add(&verification->items, RECEIPT_ELSEWHERE, "inputs", "all cells",
                     "the profile does not give the receipt's cells here");
         return;
     }
-    const bool cuda = !strcmp(verification->plan.device, "cuda");
-    const bool wanted = !cuda || (verification->options->device != CHOOSE_CPU &&
-                                  !verification->plan.listing_only && device_cuda_usable(NULL, 0));
-    const struct device_options settings = {.gate_only = true};
-    struct device *device = NULL;
-    if (wanted && tool_open_device(cuda ? KERNEL_DEVICE_CUDA : KERNEL_DEVICE_CPU, &settings,
-                                   &device, NULL) != TB_OK)
-        device = NULL;
+    struct device *device = open_device(verification);
     verify_all(verification, device);
     if (device)
         device->ops->close(device);

@@ -1,6 +1,5 @@
 #include "bench/verify_mask.h"
 
-#include "bench/once.h"
 #include "oracle/gate.h"
 #include "oracle/receipt.h"
 
@@ -21,7 +20,8 @@ static enum tb_status hash_kept(const struct logits *logits, const float *output
 }
 
 static enum tb_status topp_again(struct device *device, const struct cell *cell, int32_t slices,
-                                 const struct logits *logits, int32_t draw, char mask_sha256[65],
+                                 const struct logits *logits, int32_t draw,
+                                 struct once_evidence *evidence, char mask_sha256[65],
                                  struct tb_error *error) {
     const size_t elements = (size_t)logits->batch * (size_t)logits->stride;
     float *p = calloc((size_t)logits->batch, sizeof *p);
@@ -38,7 +38,8 @@ static enum tb_status topp_again(struct device *device, const struct cell *cell,
                                    .vocab = logits->vocab,
                                    .stride = logits->stride,
                                    .p = p,
-                                   .slices = slices};
+                                   .slices = slices,
+                                   .evidence = evidence};
     if (status == TB_OK)
         status = topp_once(device, &once, error);
     if (status == TB_OK)
@@ -50,7 +51,8 @@ static enum tb_status topp_again(struct device *device, const struct cell *cell,
 
 static enum tb_status gumbel_again(struct device *device, const struct cell *cell,
                                    const struct logits *logits, int32_t draw,
-                                   char mask_sha256[65], struct tb_error *error) {
+                                   struct once_evidence *evidence, char mask_sha256[65],
+                                   struct tb_error *error) {
     const size_t rows = (size_t)logits->batch;
     int64_t *words = calloc(3 * rows, sizeof *words);
     float *temperature = calloc(rows, sizeof *temperature);
@@ -70,7 +72,8 @@ static enum tb_status gumbel_again(struct device *device, const struct cell *cel
                                      .seed = words,
                                      .position = words + rows,
                                      .temperature = temperature,
-                                     .token = words + 2 * rows};
+                                     .token = words + 2 * rows,
+                                     .evidence = evidence};
     if (status == TB_OK)
         status = gumbel_once(device, &once, error);
     if (status == TB_OK)
@@ -81,10 +84,10 @@ static enum tb_status gumbel_again(struct device *device, const struct cell *cel
 }
 
 enum tb_status mask_again(struct device *device, const struct cell *cell, int32_t slices,
-                          const struct logits *logits, int32_t draw, char mask_sha256[65],
-                          struct tb_error *error) {
+                          const struct logits *logits, int32_t draw, struct once_evidence *evidence,
+                          char mask_sha256[65], struct tb_error *error) {
     mask_sha256[0] = '\0';
     return cell->kind == CELL_TOPP
-               ? topp_again(device, cell, slices, logits, draw, mask_sha256, error)
-               : gumbel_again(device, cell, logits, draw, mask_sha256, error);
+               ? topp_again(device, cell, slices, logits, draw, evidence, mask_sha256, error)
+               : gumbel_again(device, cell, logits, draw, evidence, mask_sha256, error);
 }

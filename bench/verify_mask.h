@@ -2,12 +2,12 @@
 #ifndef TOPP_BENCH_VERIFY_MASK_H
 #define TOPP_BENCH_VERIFY_MASK_H
 
-#include "bench/device.h"
+#include "bench/once.h"
 
 /* Runs the cell's kernel once on these rows and hashes what came out as draw_record.mask_sha256
- * does. slices: as sweep_run. Any error: it cannot be recomputed here. */
+ * does. slices: as sweep_run; evidence may be NULL. Any error: it cannot be recomputed here. */
 enum tb_status mask_again(struct device *device, const struct cell *cell, int32_t slices,
-                          const struct logits *logits, int32_t draw, char mask_sha256[65],
-                          struct tb_error *error);
+                          const struct logits *logits, int32_t draw, struct once_evidence *evidence,
+                          char mask_sha256[65], struct tb_error *error);
 
 #endif
