@@ -189,27 +189,22 @@ static bool name_cell(struct cell *cell, const struct plan *plan) {
     if (cell->kind == CELL_TOPP)
         length = snprintf(cell->name, sizeof cell->name,
                           "topp/%s/%s/vocab:%lld/batch:%lld%s/p:%s/device:%s%s", cell->topp->name,
-                          cell->family.text, (long long)cell->vocab, (long long)cell->batch,
-                          stride, cell->p_text, plan->device, modes);
+                          cell->family.text, (long long)cell->vocab, (long long)cell->batch, stride,
+                          cell->p_text, plan->device, modes);
     else if (cell->kind == CELL_GUMBEL)
-        length =
-            snprintf(cell->name, sizeof cell->name,
-                     "gumbel/%s/%s/vocab:%lld/batch:%lld%s/temperature:%s/device:%s%s",
-                     cell->gumbel->name, cell->family.text, (long long)cell->vocab,
-                     (long long)cell->batch, stride, cell->p_text, plan->device, modes);
+        length = snprintf(cell->name, sizeof cell->name,
+                          "gumbel/%s/%s/vocab:%lld/batch:%lld%s/temperature:%s/device:%s%s",
+                          cell->gumbel->name, cell->family.text, (long long)cell->vocab,
+                          (long long)cell->batch, stride, cell->p_text, plan->device, modes);
     else
         length = snprintf(cell->name, sizeof cell->name, "gumbel/%s/statistic=%s/device:%s",
                           cell->gumbel->name, cell->statistic, plan->device);
     return length > 0 && (size_t)length < sizeof cell->name;
 }
 
-static enum tb_status add_cell(struct builder *b, struct cell *cell) {
+/* Adds a copy of the cell, named and with its expectation. */
+static enum tb_status add_cell(struct builder *b, const struct cell *cell) {
     struct plan *plan = b->plan;
-    set_expectation(b, cell);
-    if (!name_cell(cell, plan))
-        return fail_at(b, TB_UNREADABLE, "matrix", "a cell's name is too long: ", cell->name);
-    if (cell->kind != CELL_TOPP)
-        cell->p_text[0] = '\0';
     if (plan->count == CELLS_MOST)
         return fail_at(b, TB_UNREADABLE, "matrix", "stands for more than 200000 cells", "");
     if (plan->count == b->cell_capacity) {
@@ -220,29 +215,32 @@ static enum tb_status add_cell(struct builder *b, struct cell *cell) {
         plan->cells = grown;
         b->cell_capacity = capacity;
     }
-    plan->cells[plan->count++] = *cell;
+    struct cell *added = &plan->cells[plan->count++];
+    *added = *cell;
+    set_expectation(b, added);
+    if (!name_cell(added, plan))
+        return fail_at(b, TB_UNREADABLE, "matrix", "a cell's name is too long: ", added->name);
+    if (added->kind != CELL_TOPP)
+        added->p_text[0] = '\0'; /* it held the temperature's text until here */
     return TB_OK;
 }
 
 /* The cell once in each CUDA mode; a cell that is not timed has no use for more than one. */
 static enum tb_status add_modes(struct builder *b, const struct profile_entry *entry,
-                                struct cell *cell) {
+                                const struct cell *cell) {
     if (b->device == KERNEL_DEVICE_CPU)
         return add_cell(b, cell);
     const size_t l2_count = cell->timed ? entry->modes.l2_count : 1;
     const size_t launch_count = cell->timed ? entry->modes.launch_count : 1;
-    for (size_t i = 0; i < l2_count; i++)
-        for (size_t k = 0; k < launch_count; k++) {
-            char p_text[sizeof cell->p_text];
-            memcpy(p_text, cell->p_text, sizeof p_text);
-            cell->l2 = entry->modes.l2[i];
-            cell->launch = entry->modes.launch[k];
-            const enum tb_status status = add_cell(b, cell);
-            if (status != TB_OK)
-                return status;
-            memcpy(cell->p_text, p_text, sizeof p_text);
+    enum tb_status status = TB_OK;
+    for (size_t i = 0; status == TB_OK && i < l2_count; i++)
+        for (size_t k = 0; status == TB_OK && k < launch_count; k++) {
+            struct cell one = *cell;
+            one.l2 = entry->modes.l2[i];
+            one.launch = entry->modes.launch[k];
+            status = add_cell(b, &one);
         }
-    return TB_OK;
+    return status;
 }
 
 static size_t variant_count(enum cell_kind kind) {
@@ -256,10 +254,8 @@ static size_t variant_count(enum cell_kind kind) {
 
 /* Sets the variant if it is number i of the registry's and the device's; a plan that can only be
  * listed carries the CPU twins. */
-static bool set_variant(const struct builder *b, enum cell_kind kind, size_t i,
-                        struct cell *cell) {
-    const enum kernel_device device =
-        b->plan->listing_only ? KERNEL_DEVICE_CPU : b->device;
+static bool set_variant(const struct builder *b, enum cell_kind kind, size_t i, struct cell *cell) {
+    const enum kernel_device device = b->plan->listing_only ? KERNEL_DEVICE_CPU : b->device;
     size_t count;
     if (kind == CELL_TOPP)
         cell->topp = topp_variants(&count)[i];
@@ -288,8 +284,10 @@ static enum tb_status each_kernel(struct builder *b, const struct profile_entry 
             status = add_modes(b, entry, cell);
         }
         if (status == TB_OK && name && !found)
-            return fail_at(b, TB_UNREADABLE, "matrix", "names a variant that this build does not "
-                           "have for the device: ", name);
+            return fail_at(b, TB_UNREADABLE, "matrix",
+                           "names a variant that this build does not "
+                           "have for the device: ",
+                           name);
     }
     if (status == TB_OK && !any)
         return fail_at(b, TB_UNREADABLE, "matrix", "this build has no variant for device ",
@@ -308,8 +306,8 @@ static void cell_of_input(const struct builder *b, const struct profile_entry *e
     cell->seed = b->plan->seed;
     cell->timed = entry->timed && !family_is_hazard(key->family);
     /* Rows of a flat input are all alike: more draws would say nothing. */
-    const bool several = cell->timed && cell->batch < BATCH_OF_ONE_DRAW &&
-                         cell->family.kind != FAMILY_FLAT;
+    const bool several =
+        cell->timed && cell->batch < BATCH_OF_ONE_DRAW && cell->family.kind != FAMILY_FLAT;
     cell->draws = several ? b->profile->draws : 1;
 }
 
@@ -427,8 +425,10 @@ enum tb_status cells_build(const struct profile *profile, const struct plan_opti
     if (options->family) {
         status = family_parse(options->family, &b.replacement, error);
         if (status == TB_OK && b.replacement.kind != FAMILY_CAPTURED)
-            status = tb_fail(error, TB_USAGE, "family `%s` in place of a profile's: captured=NAME "
-                             "alone brings its own vocabulary", options->family);
+            status = tb_fail(error, TB_USAGE,
+                             "family `%s` in place of a profile's: captured=NAME "
+                             "alone brings its own vocabulary",
+                             options->family);
     }
     if (status == TB_OK)
         status = build(&b);
