@@ -12,7 +12,8 @@ static const struct topp_variant *const topp_table[] = {
     &topp_cpu_stock, &topp_cpu_patched, &topp_cpu_patched_fine, &topp_cpu_sort, &topp_cpu_exact,
     &topp_cpu_floor,
 #ifdef TOPP_WITH_CUDA
-    &topp_cuda_exact, &topp_cuda_exact_portable,
+    &topp_cuda_stock, &topp_cuda_patched, &topp_cuda_patched_fine, &topp_cuda_sort,
+    &topp_cuda_exact, &topp_cuda_exact_portable, &topp_cuda_floor,
 #endif
     NULL,
 };

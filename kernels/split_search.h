@@ -8,9 +8,9 @@
  * merged fix (patched) and release 0.33.0 (patched_fine). Their faults are kept: they are what is
  * measured.
  *
- * Usable from C11 and from CUDA C++, on both sides. The includer may define SPLIT_EXPF and
- * SPLIT_LOGF before including; every exp and log of the search goes through them. No operation
- * here is contracted into a fused multiply-add. */
+ * Usable from C11 and from CUDA C++, on both sides. The includer may define SPLIT_EXPF,
+ * SPLIT_LOGF and SPLIT_DIV before including; every exp, log and quotient goes through them. No
+ * operation here is contracted into a fused multiply-add. */
 #ifndef TOPP_KERNELS_SPLIT_SEARCH_H
 #define TOPP_KERNELS_SPLIT_SEARCH_H
 
@@ -27,6 +27,9 @@
 #endif
 #ifndef SPLIT_LOGF
 #define SPLIT_LOGF(x) logf(x)
+#endif
+#ifndef SPLIT_DIV
+#define SPLIT_DIV(a, b) ((a) / (b))
 #endif
 /* nvcc contracts a * b - c by default; the rounding of the product is part of the method. */
 #ifdef __CUDA_ARCH__
@@ -120,8 +123,8 @@ SPLIT_FN struct split_row split_combine_row(const struct split_stats *stats, int
     row.whole = z <= 0.0f || finite < 1;
     if (row.whole)
         return row;
-    row.hi = 1.0f / z;
-    row.lo = SPLIT_EXPF(min - max) / z;
+    row.hi = SPLIT_DIV(1.0f, z);
+    row.lo = SPLIT_DIV(SPLIT_EXPF(min - max), z);
     row.lo = row.lo > 1e-30f ? row.lo : 1e-30f;
     row.whole = row.hi <= SPLIT_MUL(row.lo, 1.000001f);
     return row;
@@ -129,7 +132,7 @@ SPLIT_FN struct split_row split_combine_row(const struct split_stats *stats, int
 
 /* The probability of a logit: the P of the sweeps. */
 SPLIT_FN float split_probability(float x, float max, float z) {
-    return SPLIT_EXPF(x - max) / z;
+    return SPLIT_DIV(SPLIT_EXPF(x - max), z);
 }
 
 /* ---- Search ---- */
@@ -163,7 +166,8 @@ SPLIT_FN struct split_search split_search_begin(const struct split_row *row) {
 
 /* Ladder: pivot f of 0 .. SPLIT_PIVOTS - 1, geometric between lo and hi, both excluded. */
 SPLIT_FN float split_ladder(float lo, float hi, int f) {
-    const float step = SPLIT_MUL(SPLIT_LOGF(hi / lo), (float)(f + 1)) / (float)(SPLIT_PIVOTS + 1);
+    const float width = SPLIT_MUL(SPLIT_LOGF(SPLIT_DIV(hi, lo)), (float)(f + 1));
+    const float step = SPLIT_DIV(width, (float)(SPLIT_PIVOTS + 1));
     return SPLIT_MUL(lo, SPLIT_EXPF(step));
 }
 
@@ -266,7 +270,7 @@ SPLIT_FN struct split_cut split_finish(const struct split_row *row,
         return cut;
     cut.threshold = SPLIT_LOGF(best->pivot) + SPLIT_LOGF(row->z) + row->max;
     const float over = best->mass - p > 0.0f ? best->mass - p : 0.0f;
-    const float drop = over / best->gmin;
+    const float drop = SPLIT_DIV(over, best->gmin);
     /* Clamped before the conversion: the quotient can pass 2^31. */
     if (drop >= (float)best->n)
         cut.numkeep = 1;

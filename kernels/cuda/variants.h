@@ -9,6 +9,11 @@
 extern "C" {
 #endif
 
+extern const struct topp_variant topp_cuda_stock;
+extern const struct topp_variant topp_cuda_patched;
+extern const struct topp_variant topp_cuda_patched_fine;
+extern const struct topp_variant topp_cuda_sort;
+extern const struct topp_variant topp_cuda_floor;
 extern const struct topp_variant topp_cuda_exact;
 extern const struct topp_variant topp_cuda_exact_portable;
 
