@@ -82,7 +82,11 @@ static int64_t restore_refused(const char *file, const struct logits *input,
 
 static enum tb_status find_variant(const struct options *options, enum kernel_device kind,
                                    const struct topp_variant **variant, struct tb_error *error) {
+    char why[256] = "";
     *variant = topp_find(options->subject, kind);
+    if (kind == KERNEL_DEVICE_CUDA && topp_find(options->subject, KERNEL_DEVICE_CPU) &&
+        !device_cuda_usable(why, sizeof why))
+        return tb_fail(error, TB_UNAVAILABLE, "no usable CUDA device: %s", why);
     if (*variant)
         return TB_OK;
     return tb_fail(error, TB_USAGE,
