@@ -27,70 +27,50 @@ static __device__ __forceinline__ void exact_open(const struct exact_args *args,
     chunk->rank = rank;
 }
 
-/* Greatest logit of the block's first tile, and shared memory ready for sums. */
-static __device__ __forceinline__ float exact_tile_max(struct exact_shared *s,
-                                                       const float4 (&tile)[EXACT_TILE]) {
-    float max = -CUDART_INF_F;
-#pragma unroll
-    for (int k = 0; k < EXACT_TILE; k++)
-        max = fmaxf(max, fmaxf(fmaxf(tile[k].x, tile[k].y), fmaxf(tile[k].z, tile[k].w)));
-    const int32_t warp_max = __reduce_max_sync(~0u, exact_key(max));
+/* Greatest logit of what came first, for the whole block; and shared memory ready for sums. */
+static __device__ __forceinline__ float exact_prepare(struct exact_shared *s,
+                                                      const struct exact_chunk *chunk) {
+    const int32_t warp_max = __reduce_max_sync(~0u, exact_key(exact_max4(exact_first(chunk))));
     if (exact_lane() == 0)
         s->warp_max[threadIdx.x / 32] = warp_max;
-    if (threadIdx.x == 0) {
-        exact_found_clear(s);
-        s->chunk_max = INT32_MIN;
-        s->found_bucket = -1;
-    }
     __syncthreads();
-    const int32_t tile_max = __reduce_max_sync(~0u, s->warp_max[exact_lane()]);
+    const int32_t early_max = __reduce_max_sync(~0u, s->warp_max[exact_lane()]);
     if (threadIdx.x == 0)
-        s->tile_max = tile_max;
-    return exact_logit(tile_max);
+        s->coarse.early_max = early_max;
+    return exact_logit(early_max);
 }
 
-static __device__ __forceinline__ float exact_floor(float max) {
-    return fmaxf(max - EXACT_BELOW, -EXACT_GREATEST);
-}
-
-/* The row's greatest logit; *aliased when some block summed logits outside the ring's window. */
+/* Sums the row and finds the boundary's bucket, in a second try with a better floor if the first
+ * left the ring's window. Everything ends up in s->found and its neighbours. */
 template <bool kCluster>
-static __device__ __forceinline__ float
-exact_row_max(struct exact_shared *s, const struct exact_chunk *chunk, bool *aliased) {
-    const int lane = exact_lane();
-    int32_t tile_max = INT32_MIN, chunk_max = INT32_MIN;
-    if (lane < chunk->args->ranks) {
-        tile_max = *exact_peer<kCluster>(&s->tile_max, lane);
-        chunk_max = *exact_peer<kCluster>(&s->chunk_max, lane);
-    }
-    const float max = exact_logit(__reduce_max_sync(~0u, chunk_max));
-    bool out = false;
-    if (lane < chunk->args->ranks) {
-        const float least = exact_floor(exact_logit(tile_max));
-        out = exact_logit(chunk_max) >= least && !(max - least <= EXACT_WINDOW);
-    }
-    *aliased = __any_sync(~0u, out);
-    return max;
-}
-
-/* Histogram of the row, again with a better floor if the first try left the ring's window. */
-template <bool kCluster>
-static __device__ __forceinline__ float exact_sum_buckets(struct exact_shared *s,
-                                                          const struct exact_chunk *chunk,
-                                                          const float4 (&tile)[EXACT_TILE]) {
-    float least = exact_floor(exact_tile_max(s, tile)), max;
+static __device__ __forceinline__ void exact_find(struct exact_shared *s,
+                                                  const struct exact_chunk *chunk, float p) {
+    const double scale = exact_scale(-(int32_t)(4 * threadIdx.x % EXACT_BINS_COARSE));
+    const double scale_coarse = exact_scale(128 * exact_lane());
+    const double scale_fine = exact_scale(2 * exact_lane() - 63);
+    float least = exact_floor(exact_prepare(s, chunk));
+#pragma unroll 1
     for (int again = 0;; again++) {
-        const float mine = exact_histogram(s, chunk, tile, least);
+        const float mine = exact_histogram(s, chunk, least);
         const int32_t warp_max = __reduce_max_sync(~0u, exact_key(mine));
         if (exact_lane() == 0)
-            atomicMax(&s->chunk_max, warp_max);
-        exact_barrier<kCluster>();
-        bool aliased;
-        max = exact_row_max<kCluster>(s, chunk, &aliased);
-        if (!aliased || again || !(fabsf(max) < EXACT_GREATEST - EXACT_WINDOW))
-            return max;
-        least = exact_floor(max);
-        exact_clear(s, chunk->args->wide);
+            atomicMax(&s->coarse.chunk_max, warp_max);
+        __syncthreads();
+        exact_coarsen(s, chunk, scale);
+        exact_publish();
+        if (!again)
+            exact_meet<kCluster>();
+        __syncthreads();
+        if (threadIdx.x < 32)
+            exact_locate<kCluster>(s, chunk, p, scale_coarse, scale_fine);
+        __syncthreads();
+        if (s->found != EXACT_ALIASED || again)
+            return;
+        least = exact_floor(s->max);
+        exact_barrier<kCluster>(s, chunk->args->ranks);
+        exact_clear(s, chunk->args);
+        if (threadIdx.x == 0) /* what floor the sums have now */
+            s->coarse.early_max = exact_key(s->max);
         __syncthreads();
     }
 }
@@ -100,24 +80,27 @@ static __device__ __forceinline__ float exact_sum_buckets(struct exact_shared *s
 template <bool kCluster>
 static __device__ __forceinline__ uint32_t exact_settle(struct exact_shared *s,
                                                         const struct exact_chunk *chunk,
-                                                        const float4 (&tile)[EXACT_TILE],
                                                         struct exact_bracket *bracket, bool *sure) {
     const int most = 8; /* each round divides the bracket by up to 1,024 */
     *sure = false;
+    if (threadIdx.x == 0)
+        exact_list_clear(s);
+    __syncthreads();
+#pragma unroll 1
     for (int round = 0; round < most; round++) {
         if (round) {
-            exact_barrier<kCluster>();
+            exact_barrier<kCluster>(s, chunk->args->ranks);
             if (threadIdx.x == 0)
-                exact_found_clear(s);
+                exact_list_clear(s);
             __syncthreads();
         }
-        exact_gather(s, chunk, tile, bracket);
-        exact_barrier<kCluster>();
+        exact_gather(s, chunk, bracket);
+        exact_share<kCluster>(s, chunk);
         const struct exact_found found = exact_join<kCluster>(s, chunk);
         if (found.count <= 0)
             return 0;
         if (found.key_min == found.key_max && found.count > EXACT_FINAL) {
-            const uint32_t kept = exact_settle_ties(&found, bracket);
+            const uint32_t kept = exact_settle_ties(found, *bracket);
             bracket->key_low = bracket->key_high = found.key_max;
             *sure = kept > 0;
             if (threadIdx.x == 0)
@@ -149,10 +132,9 @@ static __device__ __forceinline__ uint32_t exact_settle(struct exact_shared *s,
     return 0;
 }
 
-static __device__ __forceinline__ void exact_write(const struct exact_chunk *chunk,
-                                                   const float4 (&tile)[EXACT_TILE], float logit,
+static __device__ __forceinline__ void exact_write(const struct exact_chunk *chunk, float logit,
                                                    int32_t token, float mask) {
-    exact_each(chunk, tile, [&](float4 v, int32_t i) {
+    exact_each(chunk, [&](float4 v, int32_t i) {
         const int32_t first = chunk->first + 4 * i;
         const float x[4] = {v.x, v.y, v.z, v.w};
         float out[4];
@@ -180,35 +162,26 @@ static __device__ __forceinline__ void exact_write(const struct exact_chunk *chu
 /* The boundary of the row, into s->result. False: leave the row as it is. Each block may see its
  * own token: what it keeps of ties. */
 template <bool kCluster>
-static __device__ __forceinline__ bool
-exact_boundary(struct exact_shared *s, const struct exact_chunk *chunk,
-               const float4 (&tile)[EXACT_TILE], float p, uint32_t *escalated) {
-    const float max = exact_sum_buckets<kCluster>(s, chunk, tile);
-    if (!(max > -CUDART_INF_F))
+static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
+                                                      const struct exact_chunk *chunk, float p,
+                                                      uint32_t *escalated) {
+    exact_find<kCluster>(s, chunk, p);
+    if (s->found == EXACT_EMPTY)
         return false;
     struct exact_bracket bracket = {INT32_MIN, INT32_MAX, 0.0, 0.0};
     bool sure = false;
     uint32_t ties = 0;
-    if (fabsf(max) < EXACT_GREATEST - EXACT_WINDOW) {
-        const uint32_t top_bits = exact_weigh(max).bits;
-        exact_slice<kCluster>(s, chunk, top_bits);
-        exact_barrier<kCluster>();
-        const double target = exact_find<kCluster>(s, chunk, top_bits, p);
-        __syncthreads();
-        if (s->found_bucket >= 0) {
-            const double units = 1.0 / exact_scale(s->found_bucket);
-            const double error =
-                EXACT_WEIGHT_ERROR + chunk->args->vocab * EXACT_BELOW_WEIGHT + 1e-13;
-            bracket.target = (target - s->found_above) * units;
-            bracket.margin = 2.1 * error * target * units;
-            exact_bucket_keys(top_bits - s->found_bucket, &bracket);
-            ties = exact_settle<kCluster>(s, chunk, tile, &bracket, &sure);
-        }
+    if (s->found == EXACT_FOUND) {
+        const double error = EXACT_WEIGHT_ERROR + chunk->args->vocab * EXACT_BELOW_WEIGHT + 1e-13;
+        bracket.target = (s->target - s->found_above) * s->found_units;
+        bracket.margin = 2.1 * error * s->target * s->found_units;
+        exact_bucket_keys(s->found_bits, &bracket);
+        ties = exact_settle<kCluster>(s, chunk, &bracket, &sure);
     }
     if (!sure) {
         const struct exact_chunk chunk_copy = *chunk;
-        const struct exact_solver solver = {s, &chunk_copy, max, p};
-        exact_barrier<kCluster>();
+        const struct exact_solver solver = {s, &chunk_copy, s->max, p};
+        exact_barrier<kCluster>(s, chunk->args->ranks);
         ties = exact_escalate<kCluster>(&solver, bracket);
     }
     *escalated = sure ? EXACT_FAST : EXACT_ESCALATED;
@@ -226,38 +199,31 @@ template <bool kCluster>
 static __global__ void __launch_bounds__(EXACT_THREADS, 1)
     exact_kernel(const __grid_constant__ struct exact_args args) {
     struct exact_shared *const s = (struct exact_shared *)exact_memory;
-    const int64_t row = blockIdx.x / args.ranks;
-    const int32_t rank = blockIdx.x % args.ranks;
+    const int64_t row = blockIdx.x >> args.rank_bits;
+    const int32_t rank = blockIdx.x & (args.ranks - 1);
     const float p = args.p[row];
     const bool first = rank == 0 && threadIdx.x == 0;
-    if (!(p < 1.0f)) {
+    if (!(p < 1.0f)) { /* the whole cluster leaves */
         if (first)
             args.escalated[row] = EXACT_FAST;
         return;
     }
     struct exact_chunk chunk;
     exact_open(&args, row, rank, &chunk);
-    exact_fetch(&chunk);
-    float4 tile[EXACT_TILE];
-#pragma unroll
-    for (int k = 0; k < EXACT_TILE; k++)
-        tile[k] = exact_load(&chunk, k * EXACT_THREADS + threadIdx.x);
-    exact_clear(s, args.wide);
+    exact_fetch_first(&chunk);
+    exact_barrier_init<kCluster>(s, args.ranks);
+    exact_clear(s, &args);
+    if (threadIdx.x == 0)
+        s->coarse.chunk_max = INT32_MIN;
     uint32_t escalated = EXACT_FAST;
-    const bool masked = exact_boundary<kCluster>(s, &chunk, tile, p, &escalated);
+    const bool masked = exact_boundary<kCluster>(s, &chunk, p, &escalated);
     /* Others may still read this block's shared memory: it must not leave before them. */
-#if __CUDA_ARCH__ >= 900
-    if (kCluster)
-        asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
-#endif
+    exact_arrive<kCluster>();
     if (masked)
-        exact_write(&chunk, tile, s->result.logit, s->result.token, args.mask_value);
+        exact_write(&chunk, s->result.logit, s->result.token, args.mask_value);
     if (first)
         args.escalated[row] = escalated;
-#if __CUDA_ARCH__ >= 900
-    if (kCluster)
-        asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-#endif
+    exact_meet<kCluster>();
 }
 
 enum { EXACT_DEVICES = 64, EXACT_GREATEST_CLUSTER = 16 };
@@ -378,6 +344,8 @@ static int exact_start(const struct topp_problem *problem, void *workspace, size
     args.stride = problem->stride;
     args.mask_value = problem->mask_value;
     args.ranks = portable ? 1 : exact_ranks(device, problem);
+    while (1 << args.rank_bits < args.ranks)
+        args.rank_bits++;
     if (problem->batch > INT32_MAX / args.ranks)
         return KERNEL_UNSUPPORTED;
     const bool aligned =
@@ -386,12 +354,11 @@ static int exact_start(const struct topp_problem *problem, void *workspace, size
     args.chunk = (int32_t)((vectors + args.ranks - 1) / args.ranks);
     args.wide = args.chunk > EXACT_SEGMENT / 4;
     const size_t fixed =
-        sizeof(struct exact_shared) + (args.wide ? EXACT_BUCKETS * sizeof(uint32_t) : 0);
+        sizeof(struct exact_shared) +
+        (size_t)args.ranks * (sizeof(struct exact_coarse) + sizeof(struct exact_fine)) +
+        (args.wide ? EXACT_BUCKETS * sizeof(uint32_t) : 0);
     const int64_t room = (int64_t)(((size_t)device->shared_bytes - fixed) / sizeof(float4));
-    const int64_t past = args.chunk - EXACT_TILE * EXACT_THREADS;
-    int64_t cached = past < 0 ? 0 : past < room ? past : room;
-    if (cached > EXACT_CACHE_MOST)
-        cached = EXACT_CACHE_MOST;
+    const int64_t cached = args.chunk < room ? args.chunk : room;
     args.cached = (int32_t)cached;
     cudaLaunchAttribute attribute;
     const cudaLaunchConfig_t config =

@@ -76,10 +76,32 @@ static __device__ __noinline__ void exact_weigh_row(const struct exact_solver *s
     }
     exact_sum_block(solver->s, mine, 0);
     exact_sum_block(solver->s, mine_part, 1);
-    exact_barrier<kCluster>();
+    exact_barrier<kCluster>(solver->s, solver->chunk->args->ranks);
     *all = exact_sum_row<kCluster>(solver, 0);
     *part = exact_sum_row<kCluster>(solver, 1);
-    exact_barrier<kCluster>();
+    exact_barrier<kCluster>(solver->s, solver->chunk->args->ranks);
+}
+
+static __device__ __forceinline__ void exact_short_clear(struct exact_shared *s) {
+    s->count = 0;
+    s->key_min = INT32_MAX;
+    s->key_max = INT32_MIN;
+}
+
+template <bool kCluster>
+static __device__ __forceinline__ struct exact_found
+exact_short_join(struct exact_shared *s, const struct exact_chunk *chunk) {
+    const int lane = exact_lane();
+    const bool in = lane < chunk->args->ranks;
+    const int32_t count = in ? *exact_peer<kCluster>(&s->count, lane) : 0;
+    const int32_t low = in ? *exact_peer<kCluster>(&s->key_min, lane) : INT32_MAX;
+    const int32_t high = in ? *exact_peer<kCluster>(&s->key_max, lane) : INT32_MIN;
+    struct exact_found found;
+    found.count = __reduce_add_sync(~0u, count);
+    found.key_min = __reduce_min_sync(~0u, low);
+    found.key_max = __reduce_max_sync(~0u, high);
+    found.listed = found.count <= EXACT_WEIGHED && __all_sync(~0u, count <= EXACT_SHORT_LIST);
+    return found;
 }
 
 /* Lists the tokens of positive weight with keys in the bracket. */
@@ -87,9 +109,9 @@ template <bool kCluster>
 static __device__ __noinline__ struct exact_found
 exact_gather_row(const struct exact_solver *solver, const struct exact_bracket *bracket) {
     struct exact_shared *const s = solver->s;
-    exact_barrier<kCluster>();
+    exact_barrier<kCluster>(solver->s, solver->chunk->args->ranks);
     if (threadIdx.x == 0)
-        exact_found_clear(s);
+        exact_short_clear(s);
     __syncthreads();
     for (int32_t v = threadIdx.x; v < solver->chunk->vectors; v += EXACT_THREADS) {
         const float4 vector = exact_load(solver->chunk, v);
@@ -110,14 +132,14 @@ exact_gather_row(const struct exact_solver *solver, const struct exact_bracket *
                 atomicMax(&s->key_max, key_max);
             }
             place = __shfl_sync(lanes, place, leader) + __popc(lanes & ((1u << exact_lane()) - 1));
-            if (place < EXACT_LIST) {
+            if (place < EXACT_SHORT_LIST) {
                 s->list[place].logit = x;
                 s->list[place].token = solver->chunk->first + 4 * v + j;
             }
         }
     }
-    exact_barrier<kCluster>();
-    return exact_join<kCluster>(s, solver->chunk);
+    exact_barrier<kCluster>(solver->s, solver->chunk->args->ranks);
+    return exact_short_join<kCluster>(s, solver->chunk);
 }
 
 static __device__ __forceinline__ bool exact_reached(const struct exact_sum *sum, double target) {
@@ -202,7 +224,7 @@ static __device__ __noinline__ uint32_t exact_escalate(const struct exact_solver
     exact_weigh_row<kCluster>(solver, bracket.key_high, INT32_MAX, true, &all, &above);
     const double target = (double)solver->p * exact_sum_round(&all);
     struct exact_found found = exact_gather_row<kCluster>(solver, &bracket);
-    while (found.key_min < found.key_max && (!found.listed || found.count > EXACT_WEIGHED)) {
+    while (found.key_min < found.key_max && !found.listed) {
         const int32_t middle =
             (int32_t)(found.key_min +
                       (int64_t)(((uint32_t)found.key_max - (uint32_t)found.key_min) / 2));

@@ -17,10 +17,27 @@
 #define EXACT_WEIGHT_ERROR 4.8e-10 /* of a fixed-point weight, relative: 2^-31 and slack */
 #define EXACT_BELOW_WEIGHT 2.4e-16 /* e^-36 and slack */
 
+static __device__ __forceinline__ float exact_floor(float max) {
+    return fmaxf(max - EXACT_BELOW, -EXACT_GREATEST);
+}
+
 struct exact_weight {
-    uint32_t bits;  /* the bucket, as the bits of rint(64 x) + EXACT_MAGIC */
-    uint32_t fixed; /* 2^31 e^d */
+    uint32_t bits; /* the bucket, as the bits of rint(64 x) + EXACT_MAGIC */
+    int32_t less;  /* 2^31 (e^d - 1) */
 };
+
+/* Halves of 2^31 e^d. */
+static __device__ __forceinline__ uint32_t exact_low(struct exact_weight weight) {
+    return (uint32_t)weight.less & 0xffff;
+}
+
+static __device__ __forceinline__ uint32_t exact_high(struct exact_weight weight) {
+    return (uint32_t)((weight.less >> 16) + 0x8000);
+}
+
+static __device__ __forceinline__ uint32_t exact_fixed(struct exact_weight weight) {
+    return 0x80000000u + (uint32_t)weight.less;
+}
 
 static __device__ __forceinline__ struct exact_weight exact_weigh(float x) {
     struct exact_weight weight;
@@ -30,7 +47,7 @@ static __device__ __forceinline__ struct exact_weight exact_weigh(float x) {
     rest = __fmul_rn(d, __fmaf_rn(d, rest, 0.5f));
     rest = __fmaf_rn(d, rest, d); /* e^d - 1 */
     weight.bits = __float_as_uint(shifted);
-    weight.fixed = 0x80000000u + (uint32_t)__float2int_rn(__fmul_rn(rest, 0x1p31f));
+    weight.less = __float2int_rn(__fmul_rn(rest, 0x1p31f));
     return weight;
 }
 
@@ -43,25 +60,15 @@ static __device__ __forceinline__ void exact_add(struct exact_shared *s, float x
                                                  struct exact_hot *hot) {
     const struct exact_weight weight = exact_weigh(x);
     const uint32_t bucket = weight.bits % EXACT_BUCKETS;
-    if (x >= floor_) {
-        if (bucket == hot->bucket) {
-            hot->low += weight.fixed & 0xffff;
-            hot->high += weight.fixed >> 16;
-        } else {
-            atomicAdd(&s->low[bucket], weight.fixed & 0xffff);
-            atomicAdd(&s->high[bucket], weight.fixed >> 16);
-        }
+    const bool in = x >= floor_, common = bucket == hot->bucket;
+    if (in && !common) {
+        atomicAdd(&s->low[bucket], exact_low(weight));
+        atomicAdd(&s->high[bucket], exact_high(weight));
     }
-}
-
-static __device__ __forceinline__ void exact_add_vector(struct exact_shared *s, float4 v,
-                                                        float floor_, struct exact_hot *hot,
-                                                        float *max) {
-    *max = fmaxf(*max, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)));
-    exact_add(s, v.x, floor_, hot);
-    exact_add(s, v.y, floor_, hot);
-    exact_add(s, v.z, floor_, hot);
-    exact_add(s, v.w, floor_, hot);
+    if (in && common) {
+        hot->low += exact_low(weight);
+        hot->high += exact_high(weight);
+    }
 }
 
 static __device__ __forceinline__ void exact_hot_flush(struct exact_shared *s,
@@ -86,18 +93,19 @@ static __device__ __forceinline__ struct exact_hot exact_hot_pick(float sample, 
     return hot;
 }
 
-static __device__ __forceinline__ void exact_clear(struct exact_shared *s, int wide) {
+static __device__ __forceinline__ void exact_clear(struct exact_shared *s,
+                                                   const struct exact_args *args) {
     for (int i = threadIdx.x; i < EXACT_BUCKETS / 4; i += EXACT_THREADS) {
         ((uint4 *)s->low)[i] = make_uint4(0, 0, 0, 0);
         ((uint4 *)s->high)[i] = make_uint4(0, 0, 0, 0);
-        if (wide)
-            ((uint4 *)exact_over())[i] = make_uint4(0, 0, 0, 0);
+        if (args->wide)
+            ((uint4 *)exact_over(args->ranks))[i] = make_uint4(0, 0, 0, 0);
     }
 }
 
 /* Makes room for another EXACT_SEGMENT logits. */
-static __device__ void exact_fold(struct exact_shared *s) {
-    uint32_t *const over = exact_over();
+static __device__ void exact_fold(struct exact_shared *s, int32_t ranks) {
+    uint32_t *const over = exact_over(ranks);
     __syncthreads();
     for (int i = threadIdx.x; i < EXACT_BUCKETS; i += EXACT_THREADS) {
         const uint64_t sum = s->low[i] + ((uint64_t)s->high[i] << 16);
@@ -114,156 +122,212 @@ static __device__ __forceinline__ void exact_copy_async(float4 *to, const float 
         "l"(from));
 }
 
-enum { EXACT_GROUPS = 4 }; /* of the copies to shared memory, summed as they arrive */
+enum { EXACT_AHEAD = 4 }; /* vectors a thread has on their way at a time */
 
-/* Iterations of a group, each a vector a thread. */
-static __device__ __forceinline__ int32_t exact_group(const struct exact_chunk *chunk) {
-    const int32_t iterations = (exact_cached(chunk) + EXACT_THREADS - 1) / EXACT_THREADS;
-    return (iterations + EXACT_GROUPS - 1) / EXACT_GROUPS;
+/* Starts vector v of the chunk on its way to shared memory; the same thread reads it. */
+static __device__ __forceinline__ void exact_fetch(const struct exact_chunk *chunk, int32_t v) {
+    if (v < exact_cached(chunk)) {
+        float4 *const to = exact_cache(chunk->args) + v;
+        if (exact_whole(chunk, chunk->first + 4 * v))
+            exact_copy_async(to, chunk->base + 4 * (int64_t)v);
+        else
+            *to = exact_load(chunk, v);
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Starts the chunk on its way to shared memory; each thread later reads its own vectors alone. */
-static __device__ __forceinline__ void exact_fetch(const struct exact_chunk *chunk) {
-    const int32_t group = exact_group(chunk);
-    for (int g = 0; g < EXACT_GROUPS; g++) {
-        for (int32_t i = g * group; i < (g + 1) * group; i++) {
-            const int32_t v = i * EXACT_THREADS + threadIdx.x;
-            if (v >= exact_cached(chunk))
-                continue;
-            const int32_t from = v + EXACT_TILE * EXACT_THREADS;
-            if (exact_whole(chunk, chunk->first + 4 * from))
-                exact_copy_async(exact_cache(chunk->args) + v, chunk->base + 4 * (int64_t)from);
-            else
-                exact_cache(chunk->args)[v] = exact_load(chunk, from);
-        }
-        asm volatile("cp.async.commit_group;");
-    }
+/* To be called once, before the first exact_histogram. */
+static __device__ __forceinline__ void exact_fetch_first(const struct exact_chunk *chunk) {
+#pragma unroll
+    for (int k = 0; k < EXACT_AHEAD; k++)
+        exact_fetch(chunk, k * EXACT_THREADS + threadIdx.x);
 }
 
-template <int kPending>
-static __device__ __forceinline__ void
-exact_add_group(struct exact_shared *s, const struct exact_chunk *chunk, float floor_,
-                struct exact_hot *hot, float *max) {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kPending));
-    const int32_t group = exact_group(chunk), g = EXACT_GROUPS - 1 - kPending;
-    for (int32_t i = g * group; i < (g + 1) * group; i++) {
-        const int32_t v = i * EXACT_THREADS + threadIdx.x;
-        if (v < exact_cached(chunk))
-            exact_add_vector(s, exact_cache(chunk->args)[v], floor_, hot, max);
-    }
+static __device__ __forceinline__ float exact_max4(float4 v) {
+    return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w));
+}
+
+/* The thread's first vector, once it is there. */
+static __device__ __forceinline__ float4 exact_first(const struct exact_chunk *chunk) {
+    asm volatile("cp.async.wait_group %0;" ::"n"((int)EXACT_AHEAD - 1) : "memory");
+    if ((int32_t)threadIdx.x < exact_cached(chunk))
+        return exact_cache(chunk->args)[threadIdx.x];
+    return make_float4(-CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F);
 }
 
 /* Sums the whole chunk into the buckets; returns the thread's greatest logit. */
-static __device__ __forceinline__ float exact_histogram(struct exact_shared *s,
-                                                        const struct exact_chunk *chunk,
-                                                        const float4 (&tile)[EXACT_TILE],
-                                                        float floor_) {
-    struct exact_hot hot = exact_hot_pick(tile[0].x, floor_);
-    float max = -CUDART_INF_F;
+static __device__ __forceinline__ float
+exact_histogram(struct exact_shared *s, const struct exact_chunk *chunk, float floor_) {
+    const int32_t iterations = (chunk->vectors + EXACT_THREADS - 1) / EXACT_THREADS;
+    const int32_t end = exact_cached(chunk);
+    const int32_t cached = (end + EXACT_THREADS - 1) / EXACT_THREADS; /* iterations */
+    const int32_t fold_every = EXACT_SEGMENT / 4 / EXACT_THREADS;
+    const float4 *const cache = exact_cache(chunk->args);
+    float4 next[EXACT_AHEAD];
 #pragma unroll
-    for (int k = 0; k < EXACT_TILE; k++)
-        exact_add_vector(s, tile[k], floor_, &hot, &max);
-    exact_add_group<3>(s, chunk, floor_, &hot, &max);
-    exact_add_group<2>(s, chunk, floor_, &hot, &max);
-    exact_add_group<1>(s, chunk, floor_, &hot, &max);
-    exact_add_group<0>(s, chunk, floor_, &hot, &max);
-    int32_t v = EXACT_TILE * EXACT_THREADS + exact_cached(chunk) + threadIdx.x;
-    int32_t done =
-        EXACT_TILE * EXACT_THREADS + exact_cached(chunk); /* vectors since the last fold */
-    for (; v - (int32_t)threadIdx.x < chunk->vectors; v += EXACT_THREADS) {
-        if (chunk->args->wide && done + EXACT_THREADS > EXACT_SEGMENT / 4) {
-            exact_hot_flush(s, &hot);
-            exact_fold(s);
-            done = 0;
+    for (int k = 0; k < EXACT_AHEAD; k++)
+        next[k] = exact_load(chunk, (cached + k) * EXACT_THREADS + threadIdx.x);
+    struct exact_hot hot = exact_hot_pick(exact_first(chunk).x, floor_);
+    float max = -CUDART_INF_F;
+    int32_t v = threadIdx.x;
+#pragma unroll 1
+    for (int32_t i = 0; i < iterations; i++, v += EXACT_THREADS) {
+        float4 x;
+        exact_fetch(chunk, v + EXACT_AHEAD * EXACT_THREADS);
+        if (i < cached) {
+            asm volatile("cp.async.wait_group %0;" ::"n"((int)EXACT_AHEAD) : "memory");
+            x = v < end ? cache[v] : exact_load(chunk, v);
+        } else {
+            x = next[0];
+#pragma unroll
+            for (int k = 0; k < EXACT_AHEAD - 1; k++)
+                next[k] = next[k + 1];
+            next[EXACT_AHEAD - 1] = exact_load(chunk, v + EXACT_AHEAD * EXACT_THREADS);
         }
-        exact_add_vector(s, exact_load(chunk, v), floor_, &hot, &max);
-        done += EXACT_THREADS;
+        if (i && i % fold_every == 0 && chunk->args->wide) {
+            exact_hot_flush(s, &hot);
+            exact_fold(s, chunk->args->ranks);
+        }
+        max = fmaxf(max, exact_max4(x));
+        exact_add(s, x.x, floor_, &hot);
+        exact_add(s, x.y, floor_, &hot);
+        exact_add(s, x.z, floor_, &hot);
+        exact_add(s, x.w, floor_, &hot);
     }
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
     exact_hot_flush(s, &hot);
     return max;
 }
 
-/* Weight of bucket number k below the maximum's, relative to it. */
+/* e^(-k / 64). */
 static __device__ __forceinline__ double exact_scale(int32_t k) {
-    return exp(k * -(1.0 / 64.0));
+    return exact_exp(k * -(1.0 / 64.0));
 }
 
-/* Adds up this block's slice of the buckets over all blocks of the row and leaves, in place, the
- * running mass from the slice's top: words of a binary64 in low and high of the bucket. Only this
- * block reads those words until the next barrier. */
-template <bool kCluster>
+/* Masses of whole logits from the buckets, into s->coarse. scale: exact_scale of minus the place
+ * of the thread's first bucket in its logit. Callers put a barrier of the block on either side. */
 static __device__ __forceinline__ void
-exact_slice(struct exact_shared *s, const struct exact_chunk *chunk, uint32_t top_bits) {
-    const int32_t length = EXACT_BUCKETS / chunk->args->ranks;
-    const int32_t each = length > EXACT_THREADS ? length / EXACT_THREADS : 1;
-    double mass[EXACT_BUCKETS / EXACT_THREADS], sum = 0.0;
-    const int32_t begin = chunk->rank * length + threadIdx.x * each;
-    const bool active = (int32_t)threadIdx.x * each < length;
+exact_coarsen(struct exact_shared *s, const struct exact_chunk *chunk, double scale) {
+    const uint4 low = ((const uint4 *)s->low)[threadIdx.x];
+    const uint4 high = ((const uint4 *)s->high)[threadIdx.x];
+    const uint32_t lows[4] = {low.x, low.y, low.z, low.w};
+    const uint32_t highs[4] = {high.x, high.y, high.z, high.w};
+    double mass = 0.0;
 #pragma unroll
-    for (int i = 0; i < EXACT_BUCKETS / EXACT_THREADS; i++) {
-        if (i < each && active) {
-            const uint32_t raw = (top_bits - (begin + i)) % EXACT_BUCKETS;
-            uint64_t fixed = 0;
-#pragma unroll 4
-            for (int r = 0; r < chunk->args->ranks; r++) {
-                fixed += exact_peer<kCluster>(s->low, r)[raw] +
-                         ((uint64_t)exact_peer<kCluster>(s->high, r)[raw] << 16);
-                if (chunk->args->wide)
-                    fixed += (uint64_t)exact_peer<kCluster>(exact_over(), r)[raw] << 32;
-            }
-            sum += (double)fixed * exact_scale(begin + i);
-        }
-        mass[i] = sum;
+    for (int n = 0; n < 4; n++) {
+        uint64_t fixed = lows[n] + ((uint64_t)highs[n] << 16);
+        if (chunk->args->wide)
+            fixed += (uint64_t)exact_over(chunk->args->ranks)[4 * threadIdx.x + n] << 32;
+        mass += (double)fixed * scale;
+        scale *= 0x1.04080ab55de39p+0; /* e^(1/64) */
     }
-    const double before = exact_scan(sum, s->scan) - sum;
 #pragma unroll
-    for (int i = 0; i < EXACT_BUCKETS / EXACT_THREADS; i++) {
-        if (i < each && active) {
-            const uint32_t raw = (top_bits - (begin + i)) % EXACT_BUCKETS;
-            const uint64_t bits = exact_bits(before + mass[i]);
-            s->low[raw] = (uint32_t)bits;
-            s->high[raw] = (uint32_t)(bits >> 32);
-        }
-    }
-    if (threadIdx.x == EXACT_THREADS - 1)
-        s->slice_total = before + sum;
+    for (int step = 8; step; step /= 2)
+        mass += __shfl_xor_sync(~0u, mass, step);
+    if (threadIdx.x % 16 == 0)
+        s->coarse.mass[threadIdx.x / 16] = mass;
 }
 
-/* Finds the bucket in which the running mass reaches target = p * total. After it
- * s->found_bucket is the bucket's number below the maximum's, or -1, and s->found_above the mass
- * above it; both are for readers past the next barrier of the block. Returns the target. */
-template <bool kCluster>
-static __device__ __forceinline__ double
-exact_find(struct exact_shared *s, const struct exact_chunk *chunk, uint32_t top_bits, float p) {
+enum exact_found_code {
+    EXACT_FOUND = 0,
+    EXACT_EMPTY,   /* no finite logit */
+    EXACT_ALIASED, /* a block summed logits outside the ring's window */
+    EXACT_FAR,     /* past the range of buckets, or the target was not reached */
+};
+
+/* Running mass over 64 bins, two a lane from the top down: the first bin that reaches the target.
+ * Returns its number or -1; *above is the mass above it. */
+static __device__ __forceinline__ int exact_reach(double first, double second, double base,
+                                                  double target, double *above) {
     const int lane = exact_lane();
-    const double mine =
-        lane < chunk->args->ranks ? *exact_peer<kCluster>(&s->slice_total, lane) : 0.0;
-    double total = 0.0, base = 0.0;
-    for (int r = 0; r < chunk->args->ranks; r++)
-        total += __shfl_sync(~0u, mine, r);
-    const double target = (double)p * total;
-    int owner = 0;
-    for (; owner < chunk->args->ranks - 1; owner++) {
-        const double next = base + __shfl_sync(~0u, mine, owner);
-        if (next >= target)
-            break;
-        base = next;
+    double upto = first + second;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const double other = __shfl_up_sync(~0u, upto, step);
+        if (lane >= step)
+            upto += other;
     }
-    const int32_t length = EXACT_BUCKETS / chunk->args->ranks;
-    const uint32_t *const low = exact_peer<kCluster>(s->low, owner);
-    const uint32_t *const high = exact_peer<kCluster>(s->high, owner);
-    for (int32_t i = threadIdx.x; i < length; i += EXACT_THREADS) {
-        const uint32_t raw = (top_bits - (owner * length + i)) % EXACT_BUCKETS;
-        const uint32_t raw_above = (raw + 1) % EXACT_BUCKETS;
-        const double here = exact_double(low[raw] | (uint64_t)high[raw] << 32);
-        const double above =
-            i ? exact_double(low[raw_above] | (uint64_t)high[raw_above] << 32) : 0.0;
-        if (base + above < target && base + here >= target) {
-            s->found_bucket = owner * length + i;
-            s->found_above = base + above;
+    upto += base;
+    const uint32_t reached = __ballot_sync(~0u, upto >= target);
+    if (!reached)
+        return -1;
+    const int owner = __ffs(reached) - 1;
+    const double before = owner ? __shfl_sync(~0u, upto, owner ? owner - 1 : 0) : base;
+    const double middle = before + __shfl_sync(~0u, first, owner);
+    *above = middle >= target ? before : middle;
+    return 2 * owner + (middle >= target ? 0 : 1);
+}
+
+/* Warp 0: the row's maximum, its total, and the bucket in which the running mass reaches
+ * p * total, from what all blocks send. Into s->found and its neighbours. */
+template <bool kCluster>
+static __device__ __forceinline__ void exact_locate(struct exact_shared *s,
+                                                    const struct exact_chunk *chunk, float p,
+                                                    double scale_coarse, double scale_fine) {
+    const int32_t ranks = chunk->args->ranks;
+    const int lane = exact_lane();
+    const struct exact_coarse *const coarse = kCluster ? exact_coarse_in() : &s->coarse;
+    const struct exact_fine *const fine = kCluster ? exact_fine_in(ranks) : &s->fine;
+    exact_exchange<kCluster>(s, exact_coarse_in() + chunk->rank, &s->coarse, sizeof s->coarse,
+                             ranks);
+    const int32_t early_max = lane < ranks ? coarse[lane].early_max : INT32_MIN;
+    const int32_t chunk_max = lane < ranks ? coarse[lane].chunk_max : INT32_MIN;
+    const float row_max = exact_logit(__reduce_max_sync(~0u, chunk_max));
+    const float least = exact_floor(exact_logit(early_max));
+    const bool out =
+        lane < ranks && exact_logit(chunk_max) >= least && !(row_max - least <= EXACT_WINDOW);
+    const bool far = !(fabsf(row_max) < EXACT_GREATEST - EXACT_WINDOW);
+    int32_t code = !(row_max > -CUDART_INF_F) ? EXACT_EMPTY
+                   : far                      ? EXACT_FAR
+                   : __any_sync(~0u, out)     ? EXACT_ALIASED
+                                              : EXACT_FOUND;
+    if (code == EXACT_FOUND) { /* the same in the whole warp */
+        const uint32_t top = exact_weigh(row_max).bits >> 6;
+        double mass[2] = {0.0, 0.0}, above = 0.0;
+        for (int r = 0; r < ranks; r++) {
+            mass[0] += coarse[r].mass[(top - 2 * lane) % EXACT_BINS_COARSE];
+            mass[1] += coarse[r].mass[(top - 2 * lane - 1) % EXACT_BINS_COARSE];
+        }
+        mass[0] *= scale_coarse;
+        mass[1] *= scale_coarse * 0x1.78b56362cef38p-2; /* e^-1 */
+        double total = mass[0] + mass[1];
+#pragma unroll
+        for (int step = 16; step; step /= 2)
+            total += __shfl_xor_sync(~0u, total, step);
+        const double target = (double)p * total;
+        const int bin = exact_reach(mass[0], mass[1], 0.0, target, &above);
+        const uint32_t bits = (top - bin) << 6 | 63; /* its highest bucket */
+        const int32_t high = bits % EXACT_BUCKETS - 2 * lane;
+        for (int n = 0; n < 2; n++) {
+            s->fine.fixed[2 * lane + n] = s->low[high - n] + ((uint64_t)s->high[high - n] << 16);
+            if (chunk->args->wide)
+                s->fine.fixed[2 * lane + n] += (uint64_t)exact_over(ranks)[high - n] << 32;
+        }
+        exact_exchange<kCluster>(s, exact_fine_in(ranks) + chunk->rank, &s->fine, sizeof s->fine,
+                                 ranks);
+        uint64_t fixed[2] = {0, 0};
+        for (int r = 0; r < ranks; r++) {
+            fixed[0] += fine[r].fixed[2 * lane];
+            fixed[1] += fine[r].fixed[2 * lane + 1];
+        }
+        /* Bucket n from the bin's top: e^((63 - n) / 64), of a bin e^-bin. */
+        const double scale = scale_fine * exact_scale(64 * max(bin, 0));
+        const int bucket = exact_reach(
+            (double)fixed[0] * scale,
+            (double)fixed[1] * scale * 0x1.f80feabfeefa5p-1 /* e^(-1/64) */, above, target, &above);
+        if (bin < 0 || bucket < 0)
+            code = EXACT_FAR;
+        if (lane == 0) {
+            s->target = target;
+            s->found_above = above;
+            s->found_bits = bits - bucket;
+            s->found_units = exact_scale(63 - max(bucket, 0) - 64 * max(bin, 0));
         }
     }
-    return target;
+    if (lane == 0) {
+        s->max = row_max;
+        s->found = code;
+    }
 }
 
 #endif

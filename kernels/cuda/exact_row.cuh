@@ -11,14 +11,14 @@
 enum {
     EXACT_THREADS = 1024,
     EXACT_WARPS = EXACT_THREADS / 32,
-    EXACT_TILE = 4,        /* vectors of four logits that a thread keeps in registers */
-    EXACT_BUCKETS = 4096,  /* of 1/64 logit: a window of 64 logits, used as a ring */
-    EXACT_BINS = 1024,     /* finer division of one bucket; one bin a thread */
-    EXACT_LIST = 512,      /* tokens of the boundary's bucket that a block lists */
-    EXACT_LISTED = 2048,   /* the same of all blocks of a row: two a thread */
-    EXACT_FINAL = 64,      /* tokens compared one by one at the end */
-    EXACT_SEGMENT = 65536, /* logits that 32-bit sums of 16-bit halves surely hold */
-    EXACT_CACHE_MOST = EXACT_SEGMENT / 4 - EXACT_TILE * EXACT_THREADS, /* vectors */
+    EXACT_BUCKETS = 4096,   /* of 1/64 logit: a window of 64 logits, used as a ring */
+    EXACT_BINS_COARSE = 64, /* of a logit, 64 buckets each: the same window */
+    EXACT_BINS = 1024,      /* finer division of one bucket; one bin a thread */
+    EXACT_LISTED = 2048,    /* room for tokens of the boundary's bucket: two a thread */
+    EXACT_LIST_MOST = 1022, /* the same of one block, at most */
+    EXACT_SHORT_LIST = 128, /* a block's list in binary64 */
+    EXACT_FINAL = 64,       /* tokens compared one by one at the end */
+    EXACT_SEGMENT = 65536,  /* logits that 32-bit sums of 16-bit halves surely hold */
 };
 
 struct exact_entry {
@@ -26,27 +26,47 @@ struct exact_entry {
     int32_t token;
 };
 
-/* Fixed part of a block's shared memory. Blocks of a cluster read each other's. */
+/* What blocks of a row send each other, in this order. Sizes are multiples of 16 bytes. */
+struct exact_coarse {
+    double mass[EXACT_BINS_COARSE]; /* by logit modulo 64, in units of 2^-31 e^(the logit) */
+    int32_t early_max, chunk_max;   /* ordered keys; early: of the part that came first */
+    int32_t pad[2];
+};
+
+struct exact_fine {
+    uint64_t fixed[EXACT_BUCKETS / EXACT_BINS_COARSE];
+};
+
+/* Tokens of the boundary's bucket; entries follow while they fit. */
+struct exact_list {
+    int32_t count, key_min, key_max, pad;
+};
+
+/* Fixed part of a block's shared memory. */
 struct __align__(16) exact_shared {
-    uint32_t low[EXACT_BUCKETS], high[EXACT_BUCKETS]; /* halves of sums of 32-bit weights */
-    struct exact_entry list[EXACT_LIST];
-    /* read by other blocks of the row */
-    double slice_total;
-    struct exact_sum total[2];
-    int32_t tile_max, chunk_max; /* ordered keys */
-    int32_t count, key_min, key_max;
-    uint32_t ties;
-    /* the block's own */
-    double scan[EXACT_WARPS];
+    /* Halves of sums of 32-bit weights. Once they are read out: low holds the lists that came in,
+     * high the bins and, behind them, the block's own list. */
+    uint32_t low[EXACT_BUCKETS], high[EXACT_BUCKETS];
+    struct exact_coarse coarse;
+    struct exact_fine fine;
+    uint64_t barrier; /* mbarrier: one arrival of each block of the row */
+    uint32_t phase;
     int32_t warp_max[EXACT_WARPS];
+    double scan[EXACT_WARPS];
     struct exact_sum warp_sum[EXACT_WARPS];
     struct exact_entry final_list[EXACT_FINAL];
     uint64_t bin_base;
-    double found_above;
-    int32_t found_bucket, bin_first, bin_last, final_count;
-    int32_t verdict;
+    double target, found_above, found_units; /* of exact_locate */
+    uint32_t found_bits;
+    int32_t found, bin_first, bin_last, final_count, verdict;
+    float max;
     struct exact_entry result; /* last kept token */
     uint32_t found_slot, found_before;
+    /* read by other blocks of the row, on the slow paths only */
+    struct exact_sum total[2];
+    uint32_t ties;
+    int32_t count, key_min, key_max;
+    struct exact_entry list[EXACT_SHORT_LIST];
 };
 
 struct exact_args {
@@ -55,7 +75,8 @@ struct exact_args {
     uint32_t *escalated; /* [batch] */
     int64_t vocab, stride;
     float mask_value;
-    int32_t ranks;  /* blocks a row: 1, or the cluster's size, a power of two up to 16 */
+    int32_t ranks; /* blocks a row: 1, or the cluster's size, a power of two up to 16 */
+    int32_t rank_bits;
     int32_t chunk;  /* vectors a block */
     int32_t cached; /* most vectors that fit shared memory */
     int32_t wide;   /* a chunk passes EXACT_SEGMENT: a third limb of sums */
@@ -72,17 +93,44 @@ struct exact_chunk {
 
 extern __shared__ uint4 exact_memory[]; /* struct exact_shared, third limbs, row cache */
 
-static __device__ __forceinline__ uint32_t *exact_over() {
-    return (uint32_t *)((struct exact_shared *)exact_memory + 1);
+/* Behind the fixed part: what came in from each block, third limbs, the row. */
+static __device__ __forceinline__ struct exact_coarse *exact_coarse_in() {
+    return (struct exact_coarse *)((struct exact_shared *)exact_memory + 1);
+}
+
+static __device__ __forceinline__ struct exact_fine *exact_fine_in(int32_t ranks) {
+    return (struct exact_fine *)(exact_coarse_in() + ranks);
+}
+
+static __device__ __forceinline__ uint32_t *exact_over(int32_t ranks) {
+    return (uint32_t *)(exact_fine_in(ranks) + ranks);
 }
 
 static __device__ __forceinline__ float4 *exact_cache(const struct exact_args *args) {
-    return (float4 *)(exact_over() + (args->wide ? EXACT_BUCKETS : 0));
+    return (float4 *)(exact_over(args->ranks) + (args->wide ? EXACT_BUCKETS : 0));
 }
 
-/* Vectors of the chunk that are kept in shared memory, behind those in registers. */
+static __device__ __forceinline__ struct exact_list *exact_list_out(struct exact_shared *s) {
+    return (struct exact_list *)(s->high + EXACT_BUCKETS / 2);
+}
+
+/* A rank's list as it came in; without clusters the block's own is it. */
+template <bool kCluster>
+static __device__ __forceinline__ struct exact_list *exact_list_in(struct exact_shared *s,
+                                                                   int32_t rank, int rank_bits) {
+    if (!kCluster)
+        return exact_list_out(s);
+    return (struct exact_list *)(s->low + (rank << (12 - rank_bits)));
+}
+
+/* Tokens that fit a list: its header takes the room of two. */
+static __device__ __forceinline__ int32_t exact_list_room(int rank_bits) {
+    return min((EXACT_LISTED >> rank_bits) - 2, (int32_t)EXACT_LIST_MOST);
+}
+
+/* Vectors of the chunk that are kept in shared memory. */
 static __device__ __forceinline__ int32_t exact_cached(const struct exact_chunk *chunk) {
-    return max(min(chunk->vectors - EXACT_TILE * EXACT_THREADS, chunk->args->cached), 0);
+    return min(chunk->vectors, chunk->args->cached);
 }
 
 /* Orders as the logits do, -0 and +0 alike; its own inverse but for -0. */
@@ -95,15 +143,130 @@ static __device__ __forceinline__ float exact_logit(int32_t key) {
     return __int_as_float(key ^ (key >> 31 & 0x7fffffff));
 }
 
-/* A barrier of all blocks of the row; orders shared memory among them. */
-template <bool kCluster> static __device__ __forceinline__ void exact_barrier() {
+/* Before the first barrier of the row; the cluster's other blocks may then arrive here. */
+template <bool kCluster>
+static __device__ __forceinline__ void exact_barrier_init(struct exact_shared *s, int32_t ranks) {
 #if __CUDA_ARCH__ >= 900
     if (kCluster) {
-        cooperative_groups::this_cluster().sync();
-        return;
+        if (threadIdx.x == 0) {
+            s->phase = 0;
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(
+                             (uint32_t)__cvta_generic_to_shared(&s->barrier)),
+                         "r"(ranks));
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }
+        asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
     }
 #endif
+    (void)s, (void)ranks;
+}
+
+/* Waits until all blocks of the row have passed exact_barrier_init (or, at the end, have arrived
+ * again): orders execution, not memory. */
+template <bool kCluster> static __device__ __forceinline__ void exact_meet() {
+#if __CUDA_ARCH__ >= 900
+    if (kCluster)
+        asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+
+template <bool kCluster> static __device__ __forceinline__ void exact_arrive() {
+#if __CUDA_ARCH__ >= 900
+    if (kCluster)
+        asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void exact_wait(struct exact_shared *s, uint32_t phase) {
+#if __CUDA_ARCH__ >= 900
+    const uint32_t barrier = (uint32_t)__cvta_generic_to_shared(&s->barrier);
+    uint32_t done = 0;
+    while (!done)
+        asm volatile("{\n"
+                     ".reg .pred done;\n"
+                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, done;\n"
+                     "}"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(phase)
+                     : "memory");
+#endif
+    (void)s, (void)phase;
+}
+
+/* Sends a message to block `rank` of the row: bytes (a multiple of 16) of this block's shared
+ * memory to the same address `to` over there, and an arrival at its barrier that is complete once
+ * they are in. The message's writers have called exact_publish before. */
+static __device__ __forceinline__ void
+exact_send(struct exact_shared *s, void *to, const void *message, uint32_t bytes, int32_t rank) {
+#if __CUDA_ARCH__ >= 900
+    const uint32_t barrier = (uint32_t)__cvta_generic_to_shared(&s->barrier);
+    const uint32_t target = (uint32_t)__cvta_generic_to_shared(to);
+    const uint32_t source = (uint32_t)__cvta_generic_to_shared(message);
+    asm volatile(
+        "{\n"
+        ".reg .b32 peer, there;\n"
+        "mapa.shared::cluster.u32 peer, %0, %4;\n"
+        "mapa.shared::cluster.u32 there, %1, %4;\n"
+        "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [peer], %3;\n"
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [there], [%2], %3, "
+        "[peer];\n"
+        "}" ::"r"(barrier),
+        "r"(target), "r"(source), "r"(bytes), "r"(rank)
+        : "memory");
+#endif
+    (void)s, (void)to, (void)message, (void)bytes, (void)rank;
+}
+
+/* Makes the calling thread's writes to shared memory visible to the copies of exact_send. */
+static __device__ __forceinline__ void exact_publish() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/* Warp 0 alone sends a message to all blocks and waits for theirs. */
+template <bool kCluster>
+static __device__ __forceinline__ void exact_exchange(struct exact_shared *s, void *to,
+                                                      const void *message, uint32_t bytes,
+                                                      int32_t ranks) {
+    if (!kCluster)
+        return;
+    exact_publish();
+    __syncwarp();
+    const uint32_t phase = s->phase;
+    if ((int32_t)threadIdx.x < ranks)
+        exact_send(s, to, message, bytes, threadIdx.x);
+    exact_wait(s, phase);
+    __syncwarp();
+    if (threadIdx.x == 0)
+        s->phase = phase ^ 1;
+    __syncwarp();
+}
+
+/* A barrier of all blocks of the row; orders shared memory among them. One thread a block releases
+ * to each other block: a cluster barrier with release in every thread costs a fence in each. */
+template <bool kCluster>
+static __device__ __forceinline__ void exact_barrier(struct exact_shared *s, int32_t ranks) {
     __syncthreads();
+#if __CUDA_ARCH__ >= 900
+    if (kCluster) {
+        const uint32_t phase = s->phase;
+        if ((int32_t)threadIdx.x < ranks)
+            asm volatile("{\n"
+                         ".reg .b32 peer;\n"
+                         "mapa.shared::cluster.u32 peer, %0, %1;\n"
+                         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [peer];\n"
+                         "}" ::"r"((uint32_t)__cvta_generic_to_shared(&s->barrier)),
+                         "r"(threadIdx.x)
+                         : "memory");
+        exact_wait(s, phase);
+        __syncthreads(); /* all have read the phase */
+        if (threadIdx.x == 0)
+            s->phase = phase ^ 1;
+    }
+#endif
+    (void)s, (void)ranks;
 }
 
 template <bool kCluster, class T>
@@ -124,64 +287,42 @@ static __device__ __forceinline__ bool exact_whole(const struct exact_chunk *chu
     return token >= 0 && token + 3 < (int32_t)chunk->args->vocab;
 }
 
+/* The row's first or last vector; -inf where there is no token. */
 static __device__ __noinline__ float4 exact_load_partial(const float *at, int32_t token,
                                                          int32_t vocab) {
-    float4 v = {-CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F};
-    if (token >= 0 && token < vocab)
-        v.x = at[0];
+    float4 x = {-CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F};
+    if (token >= 0)
+        x.x = at[0];
     if (token + 1 >= 0 && token + 1 < vocab)
-        v.y = at[1];
+        x.y = at[1];
     if (token + 2 >= 0 && token + 2 < vocab)
-        v.z = at[2];
-    if (token + 3 >= 0 && token + 3 < vocab)
-        v.w = at[3];
-    return v;
+        x.z = at[2];
+    if (token + 3 < vocab)
+        x.w = at[3];
+    return x;
 }
 
 /* Vector v from global memory; -inf where there is no token. */
 static __device__ __forceinline__ float4 exact_load(const struct exact_chunk *chunk, int32_t v) {
-    if (v >= chunk->vectors)
-        return make_float4(-CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F);
     const int32_t token = chunk->first + 4 * v;
     const float *const at = chunk->base + 4 * (int64_t)v;
+    if (v >= chunk->vectors)
+        return make_float4(-CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F);
     if (exact_whole(chunk, token))
         return *(const float4 *)at;
     return exact_load_partial(at, token, (int32_t)chunk->args->vocab);
 }
 
-/* Calls visit(vector, v) for each vector of the chunk, from registers, shared or global memory.
- * Whole warps take part: lanes past the end see -inf and v >= chunk->vectors. */
+/* Calls visit(vector, v) for each vector of the chunk, from shared or global memory. Whole warps
+ * take part: lanes past the end see -inf and v >= chunk->vectors. */
 template <class Visit>
-static __device__ __forceinline__ void exact_each(const struct exact_chunk *chunk,
-                                                  const float4 (&tile)[EXACT_TILE], Visit visit) {
-    const int32_t warp_first = threadIdx.x & ~31;
-#pragma unroll
-    for (int k = 0; k < EXACT_TILE; k++)
-        if (k * EXACT_THREADS + warp_first < chunk->vectors)
-            visit(tile[k], (int32_t)(k * EXACT_THREADS + threadIdx.x));
-    const int32_t cached_end = EXACT_TILE * EXACT_THREADS + exact_cached(chunk);
-#pragma unroll 2
-    for (int32_t w = EXACT_TILE * EXACT_THREADS + warp_first; w < chunk->vectors;
-         w += EXACT_THREADS) {
-        const int32_t v = w + exact_lane();
-        visit(v < cached_end ? exact_cache(chunk->args)[v - EXACT_TILE * EXACT_THREADS]
-                             : exact_load(chunk, v),
-              v);
-    }
-}
-
-/* The same without the registers' copy, for functions that are rarely called: taking it along by
- * reference would force it into memory for all. */
-template <class Visit>
-static __device__ __forceinline__ void exact_each_again(const struct exact_chunk *chunk,
-                                                        Visit visit) {
-    const int32_t cached_end = EXACT_TILE * EXACT_THREADS + exact_cached(chunk);
+static __device__ __forceinline__ void exact_each(const struct exact_chunk *chunk, Visit visit) {
+    const int32_t cached = exact_cached(chunk);
+    const float4 *const cache = exact_cache(chunk->args);
+#pragma unroll 1
     for (int32_t w = threadIdx.x & ~31; w < chunk->vectors; w += EXACT_THREADS) {
         const int32_t v = w + exact_lane();
-        const bool cached = v >= EXACT_TILE * EXACT_THREADS && v < cached_end;
-        visit(cached ? exact_cache(chunk->args)[v - EXACT_TILE * EXACT_THREADS]
-                     : exact_load(chunk, v),
-              v);
+        visit(v < cached ? cache[v] : exact_load(chunk, v), v);
     }
 }
 

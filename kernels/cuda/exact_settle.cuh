@@ -29,34 +29,43 @@ static __device__ __forceinline__ void exact_bucket_keys(uint32_t bits,
     bracket->key_high = exact_key((centre + 0.5f) * (1.0f / 64.0f)) - open;
 }
 
-static __device__ __forceinline__ void exact_found_clear(struct exact_shared *s) {
-    s->count = 0;
-    s->key_min = INT32_MAX;
-    s->key_max = INT32_MIN;
+static __device__ __forceinline__ void exact_list_clear(struct exact_shared *s) {
+    struct exact_list *const list = exact_list_out(s);
+    list->count = 0;
+    list->key_min = INT32_MAX;
+    list->key_max = INT32_MIN;
 }
 
 /* Appends the warp's tokens that lie in the bracket to the block's list (as far as it goes). */
-static __device__ __forceinline__ void exact_append(struct exact_shared *s, float4 v, int32_t token,
-                                                    float low, float high) {
+static __device__ __forceinline__ void exact_append(struct exact_list *list, int32_t room, float4 v,
+                                                    int32_t token, float low, float high) {
+    struct exact_entry *const entries = (struct exact_entry *)(list + 1);
     const float x[4] = {v.x, v.y, v.z, v.w};
-    uint32_t mask[4], before = (1u << exact_lane()) - 1;
-    int32_t count = 0, place = 0;
+    bool in[4];
+    int32_t mine = 0;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        mask[j] = __ballot_sync(~0u, x[j] >= low && x[j] <= high);
-        place += __popc(mask[j] & before);
-        count += __popc(mask[j]);
+        in[j] = x[j] >= low && x[j] <= high;
+        mine += in[j];
     }
+    /* Up to 4 a lane: ranks from the ballots of the two low bits and of "all four". */
+    const uint32_t before = (1u << exact_lane()) - 1;
+    const uint32_t ones = __ballot_sync(~0u, mine & 1), twos = __ballot_sync(~0u, mine & 2);
+    const uint32_t fours = __ballot_sync(~0u, mine & 4);
+    int32_t place = __popc(ones & before) + 2 * __popc(twos & before) + 4 * __popc(fours & before);
+    const int32_t count = __popc(ones) + 2 * __popc(twos) + 4 * __popc(fours);
     int32_t base = 0;
     if (exact_lane() == 0)
-        base = atomicAdd(&s->count, count);
+        base = atomicAdd(&list->count, count);
     place += __shfl_sync(~0u, base, 0);
+    if (!mine)
+        return;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        if (mask[j] >> exact_lane() & 1) {
-            if (place < EXACT_LIST) {
-                s->list[place].logit = x[j];
-                s->list[place].token = token + j;
+        if (in[j]) {
+            if (place < room) {
+                entries[place].logit = x[j];
+                entries[place].token = token + j;
             }
             place++;
         }
@@ -66,49 +75,72 @@ static __device__ __forceinline__ void exact_append(struct exact_shared *s, floa
 /* Lists the chunk's tokens in the bracket; their number and extreme keys. */
 static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
                                                     const struct exact_chunk *chunk,
-                                                    const float4 (&tile)[EXACT_TILE],
                                                     const struct exact_bracket *bracket) {
+    struct exact_list *const list = exact_list_out(s);
+    const int32_t room = exact_list_room(chunk->args->rank_bits);
     const float low = exact_logit(bracket->key_low), high = exact_logit(bracket->key_high);
     float min = CUDART_INF_F, max = -CUDART_INF_F;
-    exact_each(chunk, tile, [&](float4 v, int32_t i) {
-        const bool in[4] = {v.x >= low && v.x <= high, v.y >= low && v.y <= high,
-                            v.z >= low && v.z <= high, v.w >= low && v.w <= high};
-        if (!__any_sync(~0u, in[0] || in[1] || in[2] || in[3]))
-            return;
+    exact_each(chunk, [&](float4 v, int32_t i) {
         const float x[4] = {v.x, v.y, v.z, v.w};
+        float least = CUDART_INF_F, most = -CUDART_INF_F;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            if (in[j]) {
-                min = fminf(min, x[j]);
-                max = fmaxf(max, x[j]);
-            }
+            const bool in = x[j] >= low && x[j] <= high;
+            least = in ? fminf(least, x[j]) : least;
+            most = in ? fmaxf(most, x[j]) : most;
         }
-        exact_append(s, v, chunk->first + 4 * i, low, high);
+        if (!__any_sync(~0u, least <= most))
+            return;
+        min = fminf(min, least);
+        max = fmaxf(max, most);
+        exact_append(list, room, v, chunk->first + 4 * i, low, high);
     });
     if (__any_sync(~0u, min <= max)) {
         const int32_t key_min = __reduce_min_sync(~0u, exact_key(min));
         const int32_t key_max = __reduce_max_sync(~0u, exact_key(max));
         if (exact_lane() == 0) {
-            atomicMin(&s->key_min, key_min);
-            atomicMax(&s->key_max, key_max);
+            atomicMin(&list->key_min, key_min);
+            atomicMax(&list->key_max, key_max);
         }
     }
 }
 
-/* Joins the counts of all blocks, behind a barrier of the row. Every warp does it for itself. */
+/* Sends the block's list to all blocks of the row and waits for theirs. */
+template <bool kCluster>
+static __device__ __forceinline__ void exact_share(struct exact_shared *s,
+                                                   const struct exact_chunk *chunk) {
+    exact_publish();
+    __syncthreads();
+    if (!kCluster)
+        return;
+    const int32_t ranks = chunk->args->ranks, bits = chunk->args->rank_bits;
+    const struct exact_list *const list = exact_list_out(s);
+    const uint32_t phase = s->phase;
+    if ((int32_t)threadIdx.x < ranks) {
+        const int32_t sent = list->count <= exact_list_room(bits) ? list->count : 0;
+        exact_send(s, exact_list_in<kCluster>(s, chunk->rank, bits), list,
+                   (uint32_t)(sizeof *list + (sent + 1) / 2 * 2 * sizeof(struct exact_entry)),
+                   threadIdx.x);
+    }
+    exact_wait(s, phase);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        s->phase = phase ^ 1;
+}
+
+/* Joins the lists' heads, after exact_share. Every warp does it for itself. */
 template <bool kCluster>
 static __device__ __forceinline__ struct exact_found exact_join(struct exact_shared *s,
                                                                 const struct exact_chunk *chunk) {
-    const int lane = exact_lane();
-    const bool in = lane < chunk->args->ranks;
-    const int32_t count = in ? *exact_peer<kCluster>(&s->count, lane) : 0;
-    const int32_t low = in ? *exact_peer<kCluster>(&s->key_min, lane) : INT32_MAX;
-    const int32_t high = in ? *exact_peer<kCluster>(&s->key_max, lane) : INT32_MIN;
+    const int lane = exact_lane(), bits = chunk->args->rank_bits;
+    struct exact_list head = {0, INT32_MAX, INT32_MIN, 0};
+    if (lane < chunk->args->ranks)
+        head = *exact_list_in<kCluster>(s, lane, bits);
     struct exact_found found;
-    found.count = __reduce_add_sync(~0u, count);
-    found.key_min = __reduce_min_sync(~0u, low);
-    found.key_max = __reduce_max_sync(~0u, high);
-    found.listed = found.count <= EXACT_LISTED && __all_sync(~0u, count <= EXACT_LIST);
+    found.count = __reduce_add_sync(~0u, head.count);
+    found.key_min = __reduce_min_sync(~0u, head.key_min);
+    found.key_max = __reduce_max_sync(~0u, head.key_max);
+    found.listed = __all_sync(~0u, head.count <= exact_list_room(bits));
     return found;
 }
 
@@ -141,9 +173,14 @@ static __device__ __forceinline__ void exact_pick_bins(struct exact_shared *s, u
     __syncthreads();
 }
 
+/* Low and high halves of the bins' sums: in front of the block's list. */
+static __device__ __forceinline__ uint32_t *exact_bins(struct exact_shared *s, int half) {
+    return s->high + half * EXACT_BINS;
+}
+
 static __device__ __forceinline__ void exact_bins_clear(struct exact_shared *s) {
-    s->low[threadIdx.x] = 0;
-    s->high[threadIdx.x] = 0;
+    exact_bins(s, 0)[threadIdx.x] = 0;
+    exact_bins(s, 1)[threadIdx.x] = 0;
     if (threadIdx.x == 0) {
         s->bin_first = s->bin_last = -1;
         s->final_count = 0;
@@ -178,10 +215,10 @@ static __device__ __forceinline__ void exact_compare(struct exact_shared *s,
     for (int j = 0; j < count; j++) {
         const struct exact_entry other = s->final_list[j];
         if (other.logit > mine.logit || (other.logit == mine.logit && other.token <= mine.token))
-            sum += exact_weigh(other.logit).fixed;
+            sum += exact_fixed(exact_weigh(other.logit));
     }
     const double here = (double)sum - bracket->target;
-    const double above = here - (double)exact_weigh(mine.logit).fixed;
+    const double above = here - (double)exact_fixed(exact_weigh(mine.logit));
     if (here >= 0.0 && above < 0.0) {
         s->result = mine;
         s->verdict = here > bracket->margin && -above > bracket->margin ? EXACT_DONE : EXACT_UNSURE;
@@ -194,33 +231,28 @@ static __device__ __forceinline__ enum exact_verdict
 exact_settle_list(struct exact_shared *s, const struct exact_chunk *chunk,
                   const struct exact_found *found, struct exact_bracket *bracket) {
     const int shift = exact_bin_shift(found);
-    const int lane = exact_lane();
-    const int32_t mine = lane < chunk->args->ranks ? *exact_peer<kCluster>(&s->count, lane) : 0;
+    const int bits = chunk->args->rank_bits;
     struct exact_entry entry[EXACT_LISTED / EXACT_THREADS];
     int bin[EXACT_LISTED / EXACT_THREADS];
     exact_bins_clear(s);
 #pragma unroll
     for (int e = 0; e < EXACT_LISTED / EXACT_THREADS; e++) {
-        int32_t place = e * EXACT_THREADS + threadIdx.x, rank = -1, start = 0;
-        for (int r = 0; r < chunk->args->ranks; r++) {
-            const int32_t count = __shfl_sync(~0u, mine, r);
-            if (rank < 0 && place < start + count) {
-                rank = r;
-                place -= start;
-            }
-            start += count;
-        }
+        const int32_t slot = e * EXACT_THREADS + threadIdx.x; /* lists lie one behind the other */
+        const struct exact_list *const list = exact_list_in<kCluster>(s, slot >> (11 - bits), bits);
+        const int32_t place = slot & ((EXACT_LISTED >> bits) - 1);
         bin[e] = -1;
-        if (rank >= 0) {
-            entry[e] = exact_peer<kCluster>(s->list, rank)[place];
+        if (place < list->count) {
+            entry[e] = ((const struct exact_entry *)(list + 1))[place];
             bin[e] = exact_bin(found, shift, entry[e].logit);
-            const uint32_t fixed = exact_weigh(entry[e].logit).fixed;
-            atomicAdd(&s->low[bin[e]], fixed & 0xffff);
-            atomicAdd(&s->high[bin[e]], fixed >> 16);
+            const struct exact_weight weight = exact_weigh(entry[e].logit);
+            atomicAdd(&exact_bins(s, 0)[bin[e]], exact_low(weight));
+            atomicAdd(&exact_bins(s, 1)[bin[e]], exact_high(weight));
         }
     }
     __syncthreads();
-    exact_pick_bins(s, s->low[threadIdx.x] + ((uint64_t)s->high[threadIdx.x] << 16), bracket);
+    exact_pick_bins(s,
+                    exact_bins(s, 0)[threadIdx.x] + ((uint64_t)exact_bins(s, 1)[threadIdx.x] << 16),
+                    bracket);
     const int first = s->bin_first, last = s->bin_last;
     if (!exact_narrow(s, found, shift, bracket))
         return EXACT_UNSURE;
@@ -245,7 +277,7 @@ static __device__ __forceinline__ void exact_fill_bins(struct exact_shared *s,
                                                        const struct exact_chunk *chunk,
                                                        const struct exact_found *found, int shift) {
     const float low = exact_logit(found->key_min), high = exact_logit(found->key_max);
-    exact_each_again(chunk, [&](float4 v, int32_t) {
+    exact_each(chunk, [&](float4 v, int32_t) {
         const float x[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
         for (int j = 0; j < 4; j++) {
@@ -253,20 +285,21 @@ static __device__ __forceinline__ void exact_fill_bins(struct exact_shared *s,
             const uint32_t lanes = __ballot_sync(~0u, in);
             if (!in)
                 continue;
-            const uint32_t fixed = exact_weigh(x[j]).fixed;
+            const struct exact_weight weight = exact_weigh(x[j]);
+            const uint32_t low_half = exact_low(weight), high_half = exact_high(weight);
             const int bin = exact_bin(found, shift, x[j]);
             int all;
             __match_all_sync(lanes, bin, &all);
             if (all) { /* ties: one atomic for the warp */
-                const uint32_t low_sum = __reduce_add_sync(lanes, fixed & 0xffff);
-                const uint32_t high_sum = __reduce_add_sync(lanes, fixed >> 16);
+                const uint32_t low_sum = __reduce_add_sync(lanes, low_half);
+                const uint32_t high_sum = __reduce_add_sync(lanes, high_half);
                 if (exact_lane() == __ffs(lanes) - 1) {
-                    atomicAdd(&s->low[bin], low_sum);
-                    atomicAdd(&s->high[bin], high_sum);
+                    atomicAdd(&exact_bins(s, 0)[bin], low_sum);
+                    atomicAdd(&exact_bins(s, 1)[bin], high_sum);
                 }
             } else {
-                atomicAdd(&s->low[bin], fixed & 0xffff);
-                atomicAdd(&s->high[bin], fixed >> 16);
+                atomicAdd(&exact_bins(s, 0)[bin], low_half);
+                atomicAdd(&exact_bins(s, 1)[bin], high_half);
             }
         }
     });
@@ -280,14 +313,14 @@ exact_settle_crowd(struct exact_shared *s, const struct exact_chunk *chunk,
     const int shift = exact_bin_shift(found);
     exact_bins_clear(s);
     exact_fill_bins(s, chunk, found, shift);
-    exact_barrier<kCluster>();
+    exact_barrier<kCluster>(s, chunk->args->ranks);
     uint64_t mass = 0;
     for (int r = 0; r < chunk->args->ranks; r++)
-        mass += exact_peer<kCluster>(s->low, r)[threadIdx.x] +
-                ((uint64_t)exact_peer<kCluster>(s->high, r)[threadIdx.x] << 16);
+        mass += exact_peer<kCluster>(exact_bins(s, 0), r)[threadIdx.x] +
+                ((uint64_t)exact_peer<kCluster>(exact_bins(s, 1), r)[threadIdx.x] << 16);
     exact_pick_bins(s, mass, bracket);
     const bool inside = exact_narrow(s, found, shift, bracket);
-    exact_barrier<kCluster>();
+    exact_barrier<kCluster>(s, chunk->args->ranks);
     return inside;
 }
 
@@ -305,7 +338,7 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
     for (int i = 0; i < each; i++)
         slots[i * EXACT_THREADS + threadIdx.x] = 0;
     __syncthreads();
-    exact_each_again(chunk, [&](float4 v, int32_t i) {
+    exact_each(chunk, [&](float4 v, int32_t i) {
         const int mine = (v.x == logit) + (v.y == logit) + (v.z == logit) + (v.w == logit);
         const uint32_t count = __reduce_add_sync(~0u, mine);
         if (exact_lane() == 0 && count)
@@ -318,7 +351,7 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
     const uint32_t total = exact_scan(sum, (uint32_t *)s->scan);
     if (threadIdx.x == EXACT_THREADS - 1)
         s->ties = total;
-    exact_barrier<kCluster>();
+    exact_barrier<kCluster>(s, chunk->args->ranks);
     for (int r = 0; r < chunk->rank; r++) {
         const uint32_t count = *exact_peer<kCluster>(&s->ties, r);
         number = number > count ? number - count : 0;
@@ -358,19 +391,19 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
     }
     __syncthreads();
     const int32_t token = here ? s->result.token : number > 0 ? INT32_MAX : -1;
-    exact_barrier<kCluster>();
+    exact_barrier<kCluster>(s, chunk->args->ranks);
     return token;
 }
 
 /* A bracket of one value: how many of its tokens are kept. 0 if that is not certain. */
-static __device__ __forceinline__ uint32_t exact_settle_ties(const struct exact_found *found,
-                                                             const struct exact_bracket *bracket) {
-    const double one = (double)exact_weigh(exact_logit(found->key_max)).fixed;
-    const double kept = ceil(bracket->target / one);
-    if (!(kept >= 1.0 && kept <= (double)found->count))
+static __device__ __noinline__ uint32_t exact_settle_ties(struct exact_found found,
+                                                          struct exact_bracket bracket) {
+    const double one = (double)exact_fixed(exact_weigh(exact_logit(found.key_max)));
+    const double kept = ceil(bracket.target / one);
+    if (!(kept >= 1.0 && kept <= (double)found.count))
         return 0;
-    const double here = kept * one - bracket->target;
-    if (!(here > bracket->margin && one - here > bracket->margin))
+    const double here = kept * one - bracket.target;
+    if (!(here > bracket.margin && one - here > bracket.margin))
         return 0;
     return (uint32_t)kept;
 }

@@ -118,6 +118,14 @@ static void time_group(int count, char **words, const char *directory) {
             printf(" (%d escalated)", sum);
             free(escalated);
         }
+#ifdef TRACE /* stamps between phases, in a build of the kernel that has them */
+        void exact_trace_read(long long *);
+        long long stamps[64];
+        exact_trace_read(stamps);
+        for (int s = 1; s < 13; s++)
+            printf(" %d:%lld", s, stamps[s] - stamps[s - 1]);
+        printf(" all:%lld\n", stamps[12] - stamps[0]);
+#endif
         cudaFree(timing.workspace);
     }
     printf("\n");
