@@ -54,10 +54,10 @@ static double score_bound(const struct judge *judge, const struct score *s) {
 static double chunk_ceiling(const struct judge *judge, int64_t first, int64_t n,
                             const struct noise_word *words) {
     float logit = -INFINITY;
-    double order = -INFINITY;
+    uint64_t order = 0;
     int64_t extreme = 0;
     for (int64_t i = 0; i < n; i++) {
-        const double o = noise_order(judge->noise, words[i]);
+        const uint64_t o = noise_order(judge->noise, words[i]);
         if (o > order) {
             order = o;
             extreme = i;

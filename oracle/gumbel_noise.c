@@ -61,41 +61,85 @@ static uint32_t murmur(const uint32_t *data, int count) {
     return h ^ h >> 16;
 }
 
-void noise_words(enum noise_kind kind, int64_t seed, int64_t position, int64_t first, int64_t n,
-                 struct noise_word *out) {
-    if (kind == NOISE_MURMUR) {
-        const uint64_t s = (uint64_t)seed;
-        uint32_t data[4] = {(uint32_t)s, (uint32_t)(s >> 32), (uint32_t)(uint64_t)position, 0};
-        for (int64_t i = 0; i < n; i++) {
-            data[3] = (uint32_t)(first + i);
-            out[i].high = murmur(data, 4);
-            out[i].low = 0;
+/* Words 0 and 1 of LANES consecutive tokens, round by round for all of them: gcc keeps the lanes in
+ * vectors. */
+enum { LANES = 64 };
+
+static void philox_lanes(uint32_t first, uint32_t row_key, uint32_t w0[LANES], uint32_t w1[LANES]) {
+    uint32_t c0[LANES], c1[LANES] = {0}, c2[LANES] = {0}, c3[LANES] = {0};
+    for (uint32_t l = 0; l < LANES; l++)
+        c0[l] = first + l;
+    for (uint32_t round = 0; round < 10; round++) {
+        const uint32_t k0 = row_key + round * 0x9E3779B9u, k1 = round * 0xBB67AE85u;
+        for (int l = 0; l < LANES; l++) {
+            const uint64_t even = (uint64_t)c0[l] * 0xD2511F53u;
+            const uint64_t odd = (uint64_t)c2[l] * 0xCD9E8D57u;
+            c0[l] = (uint32_t)(odd >> 32) ^ c1[l] ^ k0;
+            c1[l] = (uint32_t)odd;
+            c2[l] = (uint32_t)(even >> 32) ^ c3[l] ^ k1;
+            c3[l] = (uint32_t)even;
         }
-        return;
     }
-    const uint32_t key[2] = {noise_row_key(seed, position), 0};
+    memcpy(w0, c0, sizeof c0);
+    memcpy(w1, c1, sizeof c1);
+}
+
+static void philox_row(enum noise_kind kind, uint32_t row_key, int64_t first, int64_t n,
+                       struct noise_word *out) {
+    for (int64_t i = 0; i < n; i += LANES) {
+        uint32_t w0[LANES], w1[LANES];
+        philox_lanes((uint32_t)(first + i), row_key, w0, w1);
+        for (int64_t l = 0; l < LANES && i + l < n; l++) {
+            out[i + l].high = kind == NOISE_FP64 ? w1[l] : w0[l];
+            out[i + l].low = kind == NOISE_FP64 ? w0[l] : 0;
+        }
+    }
+}
+
+static void murmur_row(int64_t seed, int64_t position, int64_t first, int64_t n,
+                       struct noise_word *out) {
+    const uint64_t s = (uint64_t)seed;
+    uint32_t data[4] = {(uint32_t)s, (uint32_t)(s >> 32), (uint32_t)(uint64_t)position, 0};
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t counter[4] = {(uint32_t)(first + i), 0, 0, 0};
-        uint32_t words[4];
-        noise_philox(counter, key, words);
-        out[i].high = words[kind == NOISE_FP64 ? 1 : 0];
-        out[i].low = kind == NOISE_FP64 ? words[0] : 0;
+        data[3] = (uint32_t)(first + i);
+        out[i].high = murmur(data, 4);
+        out[i].low = 0;
     }
+}
+
+void noise_words(enum noise_kind kind, int64_t seed, int64_t position, int64_t first, int64_t n,
+                 struct noise_word *words) {
+    if (kind == NOISE_MURMUR)
+        murmur_row(seed, position, first, n, words);
+    else
+        philox_row(kind, noise_row_key(seed, position), first, n, words);
+}
+
+/* A word read as int32 w: w, or -w - 1 if it is negative. */
+static uint32_t folded(uint32_t word) {
+    return word < 0x80000000u ? word : 0xFFFFFFFFu - word;
 }
 
 double noise_uniform(enum noise_kind kind, struct noise_word word) {
     if (kind == NOISE_FP64)
-        return ldexp((double)((uint64_t)word.high << 32 | word.low), -64);
+        return (double)((uint64_t)word.high << 32 | word.low) * 0x1p-64;
     if (kind == NOISE_MURMUR)
         return (double)(float)(((double)word.high + 0.5) * 0x1p-32);
-    const int64_t w = word.high < 0x80000000u ? (int64_t)word.high : 0xFFFFFFFFll - word.high;
-    const float product = (float)w * 4.6566127342e-10f;
+    const float product = (float)folded(word.high) * 4.6566127342e-10f;
     return (double)product;
 }
 
-double noise_order(enum noise_kind kind, struct noise_word word) {
-    const double u = noise_uniform(kind, word);
-    return kind == NOISE_LOG || kind == NOISE_FP64 ? u : -u;
+uint64_t noise_order(enum noise_kind kind, struct noise_word word) {
+    switch (kind) {
+    case NOISE_LOG:
+        return folded(word.high);
+    case NOISE_LOG1P:
+        return UINT32_MAX - folded(word.high);
+    case NOISE_FP64:
+        return (uint64_t)word.high << 32 | word.low;
+    default:
+        return UINT32_MAX - word.high;
+    }
 }
 
 /* -log(1 - u) as murmur defines it: eight terms, or the logarithm of a binary32 difference. */

@@ -34,8 +34,9 @@ void noise_words(enum noise_kind kind, int64_t seed, int64_t position, int64_t f
 /* The uniform exactly as the variant rounds it (before its clamp). */
 double noise_uniform(enum noise_kind kind, struct noise_word word);
 
-/* A number that grows with the noise, without a logarithm: u, or -u where small u is the tail. */
-double noise_order(enum noise_kind kind, struct noise_word word);
+/* A number that never falls while the noise grows: the word itself, turned where small u is the
+ * tail. */
+uint64_t noise_order(enum noise_kind kind, struct noise_word word);
 
 /* The variant's noise of a word, in binary64 (error a few 2^-53 of it). Finite for every word. */
 double noise_value(enum noise_kind kind, struct noise_word word);

@@ -12,7 +12,14 @@
 
 #include <cmocka.h>
 
-enum { ROWS = 64 };
+/* Sanitized builds leave out the largest vocabulary. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+enum { ROWS = 64, CASES = SANITIZED ? 8 : 12 };
 static const char *const variant_names[] = {"log", "log1p", "fp64", "murmur"};
 enum { VARIANTS = sizeof variant_names / sizeof variant_names[0] };
 
@@ -106,6 +113,11 @@ static void test_golden_ids(void **state) {
     while (getline(&line, &size, file) > 0) {
         if (line[0] == '#')
             continue;
+        if (SANITIZED && strstr(line, "\t128256\t64\t")) { /* and its variants' lines */
+            for (int v = 0; v < VARIANTS; v++)
+                assert_true(getline(&line, &size, file) > 0);
+            continue;
+        }
         if (!strncmp(line, "case\t", 5)) {
             read_case(line, &golden);
             continue;
@@ -119,7 +131,7 @@ static void test_golden_ids(void **state) {
     for (int v = 0; v < VARIANTS; v++) {
         print_message("%s: %ld of %ld ids equal, %ld upstream ids accepted as near\n",
                       variant_names[v], tally[v].equal, tally[v].rows, tally[v].near);
-        assert_int_equal(tally[v].rows, 12 * ROWS);
+        assert_int_equal(tally[v].rows, CASES * ROWS);
         assert_true(1000 * tally[v].equal >= 999 * tally[v].rows);
     }
     logits_free(&golden.logits);
