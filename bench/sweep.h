@@ -41,7 +41,7 @@ struct cell {
     bool timed; /* false: gate only (hazard, statistics) */
     enum expectation expect;
     char expect_rule[32]; /* reject: a gate rule that some row must break, "" = any */
-    double either_share;  /* either: most rows of a draw that may be excused, as a share */
+    double either_share;  /* either: share of the rows of all draws that may be excused, rounded up */
     char expect_why[160]; /* the profile's own words, "" when nothing was declared */
 };
 
