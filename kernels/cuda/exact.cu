@@ -34,7 +34,7 @@ static __device__ __forceinline__ float exact_prepare(struct exact_shared *s,
     if (exact_lane() == 0)
         s->warp_max[threadIdx.x / 32] = warp_max;
     __syncthreads();
-    const int32_t early_max = __reduce_max_sync(~0u, s->warp_max[exact_lane()]);
+    const int32_t early_max = __reduce_max_sync(~0u, s->warp_max[exact_lane() % EXACT_WARPS]);
     if (threadIdx.x == 0)
         s->coarse.early_max = early_max;
     return exact_logit(early_max);
@@ -45,9 +45,9 @@ static __device__ __forceinline__ float exact_prepare(struct exact_shared *s,
 template <bool kCluster>
 static __device__ __forceinline__ void exact_find(struct exact_shared *s,
                                                   const struct exact_chunk *chunk, float p) {
-    const double scale = exact_scale(-(int32_t)(4 * threadIdx.x % EXACT_BINS_COARSE));
-    const double scale_coarse = exact_scale(128 * exact_lane());
-    const double scale_fine = exact_scale(2 * exact_lane() - 63);
+    const double scale = exact_e_place[threadIdx.x % EXACT_SHARERS];
+    const double scale_coarse = exact_e_coarse[exact_lane()];
+    const double scale_fine = exact_e_fine[exact_lane()];
     float least = exact_floor(exact_prepare(s, chunk));
 #pragma unroll 1
     for (int again = 0;; again++) {
@@ -132,30 +132,51 @@ static __device__ __forceinline__ uint32_t exact_settle(struct exact_shared *s,
     return 0;
 }
 
+/* Writes the row's first or last vector, which other rows or the padding share. */
+static __device__ __noinline__ void exact_store_partial(float *at, int32_t token, int32_t vocab,
+                                                        float4 v) {
+    if (token >= 0)
+        at[0] = v.x;
+    if (token + 1 >= 0 && token + 1 < vocab)
+        at[1] = v.y;
+    if (token + 2 >= 0 && token + 2 < vocab)
+        at[2] = v.z;
+    if (token + 3 < vocab)
+        at[3] = v.w;
+}
+
+/* Masks all but what is above the boundary, or equal and up to its token. */
 static __device__ __forceinline__ void exact_write(const struct exact_chunk *chunk, float logit,
                                                    int32_t token, float mask) {
-    exact_each(chunk, [&](float4 v, int32_t i) {
+    exact_each<false>(chunk, [&](float4 v, int32_t i) {
         const int32_t first = chunk->first + 4 * i;
         const float x[4] = {v.x, v.y, v.z, v.w};
         float out[4];
-        bool changed = false;
+        bool equal = false;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            const bool kept = x[j] > logit || (x[j] == logit && first + j <= token);
-            out[j] = kept ? x[j] : mask;
-            changed |= __float_as_int(out[j]) != __float_as_int(x[j]);
+            out[j] = x[j] > logit ? x[j] : mask;
+            equal |= x[j] == logit;
         }
+        if (equal) {
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                out[j] = x[j] == logit && first + j <= token ? x[j] : out[j];
+        }
+        uint32_t changed = 0;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            changed |= __float_as_uint(out[j]) ^ __float_as_uint(x[j]);
         if (!changed || i >= chunk->vectors)
             return;
         float *const at = chunk->base + 4 * (int64_t)i;
-        if (exact_whole(chunk, first)) {
-            *(float4 *)at = make_float4(out[0], out[1], out[2], out[3]);
-            return;
-        }
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            if (first + j >= 0 && first + j < chunk->args->vocab)
-                at[j] = out[j];
+        if (exact_whole(chunk, first)) /* left to the compiler, it becomes four stores */
+            asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at), "f"(out[0]),
+                         "f"(out[1]), "f"(out[2]), "f"(out[3])
+                         : "memory");
+        else
+            exact_store_partial(at, first, (int32_t)chunk->args->vocab,
+                                make_float4(out[0], out[1], out[2], out[3]));
     });
 }
 
@@ -168,13 +189,14 @@ static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
     exact_find<kCluster>(s, chunk, p);
     if (s->found == EXACT_EMPTY)
         return false;
-    struct exact_bracket bracket = {INT32_MIN, INT32_MAX, 0.0, 0.0};
+    struct exact_bracket bracket = {INT32_MIN, INT32_MAX, 0.0, 0.0, 0.0};
     bool sure = false;
     uint32_t ties = 0;
     if (s->found == EXACT_FOUND) {
         const double error = EXACT_WEIGHT_ERROR + chunk->args->vocab * EXACT_BELOW_WEIGHT + 1e-13;
-        bracket.target = (s->target - s->found_above) * s->found_units;
-        bracket.margin = 2.1 * error * s->target * s->found_units;
+        bracket.target = s->target - s->found_above;
+        bracket.margin = 2.1 * error * s->target;
+        bracket.unit = s->found_unit;
         exact_bucket_keys(s->found_bits, &bracket);
         ties = exact_settle<kCluster>(s, chunk, &bracket, &sure);
     }

@@ -17,7 +17,7 @@ struct exact_weighed {
     uint64_t limb[3]; /* the top bit of limb[2]: inexact */
     struct exact_entry entry;
 };
-enum { EXACT_WEIGHED = 2 * EXACT_BUCKETS * 4 / 32 };
+static_assert(EXACT_THREADS * 32 <= 2 * EXACT_BUCKETS * 4, "one a thread");
 
 static __device__ __forceinline__ double exact_difference(const struct exact_solver *solver,
                                                           float x) {
@@ -100,7 +100,7 @@ exact_short_join(struct exact_shared *s, const struct exact_chunk *chunk) {
     found.count = __reduce_add_sync(~0u, count);
     found.key_min = __reduce_min_sync(~0u, low);
     found.key_max = __reduce_max_sync(~0u, high);
-    found.listed = found.count <= EXACT_WEIGHED && __all_sync(~0u, count <= EXACT_SHORT_LIST);
+    found.listed = found.count <= EXACT_THREADS && __all_sync(~0u, count <= EXACT_SHORT_LIST);
     return found;
 }
 

@@ -104,7 +104,7 @@ static __device__ __forceinline__ void exact_clear(struct exact_shared *s,
 }
 
 /* Makes room for another EXACT_SEGMENT logits. */
-static __device__ void exact_fold(struct exact_shared *s, int32_t ranks) {
+static __device__ __noinline__ void exact_fold(struct exact_shared *s, int32_t ranks) {
     uint32_t *const over = exact_over(ranks);
     __syncthreads();
     for (int i = threadIdx.x; i < EXACT_BUCKETS; i += EXACT_THREADS) {
@@ -114,33 +114,6 @@ static __device__ void exact_fold(struct exact_shared *s, int32_t ranks) {
         over[i] += (uint32_t)(sum >> 32);
     }
     __syncthreads();
-}
-
-static __device__ __forceinline__ void exact_copy_async(float4 *to, const float *from) {
-    asm volatile(
-        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-        "l"(from));
-}
-
-enum { EXACT_AHEAD = 4 }; /* vectors a thread has on their way at a time */
-
-/* Starts vector v of the chunk on its way to shared memory; the same thread reads it. */
-static __device__ __forceinline__ void exact_fetch(const struct exact_chunk *chunk, int32_t v) {
-    if (v < exact_cached(chunk)) {
-        float4 *const to = exact_cache(chunk->args) + v;
-        if (exact_whole(chunk, chunk->first + 4 * v))
-            exact_copy_async(to, chunk->base + 4 * (int64_t)v);
-        else
-            *to = exact_load(chunk, v);
-    }
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* To be called once, before the first exact_histogram. */
-static __device__ __forceinline__ void exact_fetch_first(const struct exact_chunk *chunk) {
-#pragma unroll
-    for (int k = 0; k < EXACT_AHEAD; k++)
-        exact_fetch(chunk, k * EXACT_THREADS + threadIdx.x);
 }
 
 static __device__ __forceinline__ float exact_max4(float4 v) {
@@ -158,33 +131,10 @@ static __device__ __forceinline__ float4 exact_first(const struct exact_chunk *c
 /* Sums the whole chunk into the buckets; returns the thread's greatest logit. */
 static __device__ __forceinline__ float
 exact_histogram(struct exact_shared *s, const struct exact_chunk *chunk, float floor_) {
-    const int32_t iterations = (chunk->vectors + EXACT_THREADS - 1) / EXACT_THREADS;
-    const int32_t end = exact_cached(chunk);
-    const int32_t cached = (end + EXACT_THREADS - 1) / EXACT_THREADS; /* iterations */
-    const int32_t fold_every = EXACT_SEGMENT / 4 / EXACT_THREADS;
-    const float4 *const cache = exact_cache(chunk->args);
-    float4 next[EXACT_AHEAD];
-#pragma unroll
-    for (int k = 0; k < EXACT_AHEAD; k++)
-        next[k] = exact_load(chunk, (cached + k) * EXACT_THREADS + threadIdx.x);
     struct exact_hot hot = exact_hot_pick(exact_first(chunk).x, floor_);
     float max = -CUDART_INF_F;
-    int32_t v = threadIdx.x;
-#pragma unroll 1
-    for (int32_t i = 0; i < iterations; i++, v += EXACT_THREADS) {
-        float4 x;
-        exact_fetch(chunk, v + EXACT_AHEAD * EXACT_THREADS);
-        if (i < cached) {
-            asm volatile("cp.async.wait_group %0;" ::"n"((int)EXACT_AHEAD) : "memory");
-            x = v < end ? cache[v] : exact_load(chunk, v);
-        } else {
-            x = next[0];
-#pragma unroll
-            for (int k = 0; k < EXACT_AHEAD - 1; k++)
-                next[k] = next[k + 1];
-            next[EXACT_AHEAD - 1] = exact_load(chunk, v + EXACT_AHEAD * EXACT_THREADS);
-        }
-        if (i && i % fold_every == 0 && chunk->args->wide) {
+    exact_each<true>(chunk, [&](float4 x, int32_t v) {
+        if (chunk->args->wide && v >= EXACT_THREADS && v % (EXACT_SEGMENT / 4) < EXACT_THREADS) {
             exact_hot_flush(s, &hot);
             exact_fold(s, chunk->args->ranks);
         }
@@ -193,39 +143,75 @@ exact_histogram(struct exact_shared *s, const struct exact_chunk *chunk, float f
         exact_add(s, x.y, floor_, &hot);
         exact_add(s, x.z, floor_, &hot);
         exact_add(s, x.w, floor_, &hot);
-    }
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    });
     exact_hot_flush(s, &hot);
     return max;
 }
 
-/* e^(-k / 64). */
-static __device__ __forceinline__ double exact_scale(int32_t k) {
-    return exact_exp(k * -(1.0 / 64.0));
-}
+#define EXACT_E_STEP 0x1.04080ab55de39p+0      /* e^(1/64) */
+#define EXACT_E_STEP_DOWN 0x1.f80feabfeefa5p-1 /* e^(-1/64) */
+#define EXACT_E_DOWN 0x1.78b56362cef38p-2      /* e^-1 */
 
-/* Masses of whole logits from the buckets, into s->coarse. scale: exact_scale of minus the place
- * of the thread's first bucket in its logit. Callers put a barrier of the block on either side. */
+/* e^(-2 i): two whole logits a lane, from the maximum's down. */
+static __device__ const double exact_e_coarse[32] = {
+    0x1.0000000000000p+0,  0x1.152aaa3bf81ccp-3,  0x1.2c155b8213cf4p-6,  0x1.44e51f113d4d6p-9,
+    0x1.5fc21041027adp-12, 0x1.7cd79b5647c9bp-15, 0x1.9c54c3b43bc8bp-18, 0x1.be6c6fdb01612p-21,
+    0x1.e355bbaee85cbp-24, 0x1.05a628c699fa1p-26, 0x1.1b48655f37267p-29, 0x1.32b48bf117da2p-32,
+    0x1.4c1078fe9228ap-35, 0x1.67852a7007e42p-38, 0x1.853f01d6d53bap-41, 0x1.a56e0c2ac7f75p-44,
+    0x1.c8464f7616468p-47, 0x1.ee001eed62aa0p-50, 0x1.0b6c3afdde064p-52, 0x1.2188ad6ae3303p-55,
+    0x1.39792499b1a24p-58, 0x1.536452ee2f75cp-61, 0x1.6f741de1748ecp-64, 0x1.8dd5e1bb09d7ep-67,
+    0x1.aebabae3a41b5p-70, 0x1.d257d547e083fp-73, 0x1.f8e6c24b5592ep-76, 0x1.1152eaeb73c08p-78,
+    0x1.27ec458c65e3cp-81, 0x1.4063f8cc8bb98p-84, 0x1.5ae191a99585ap-87, 0x1.778fe2497184cp-90,
+};
+
+/* e^((63 - 2 i) / 64): two buckets a lane, from a logit's highest down. */
+static __device__ const double exact_e_fine[32] = {
+    0x1.568bb722dd593p+1, 0x1.4c01b9950a111p+1, 0x1.41cabe304cb34p+1, 0x1.37e437282d4eep+1,
+    0x1.2e4baacdb6614p+1, 0x1.24feb2f105cb8p+1, 0x1.1bfafc47bda73p+1, 0x1.133e45d82e952p+1,
+    0x1.0ac6606916501p+1, 0x1.02912df5ce72ap+1, 0x1.f539424d90f5ep+0, 0x1.e5cd799c6a54ep+0,
+    0x1.d6db26d16cd67p+0, 0x1.c85e8d43f7cd0p+0, 0x1.ba540dba56e56p+0, 0x1.acb82581eee54p+0,
+    0x1.9f876d8e8c566p+0, 0x1.92be99a09bf00p+0, 0x1.865a7772164c5p+0, 0x1.7a57ede9ea23ep+0,
+    0x1.6eb3fc55b1e76p+0, 0x1.636bb9a983258p+0, 0x1.587c53c5a7af0p+0, 0x1.4de30ec211e60p+0,
+    0x1.439d443f5f159p+0, 0x1.39a862bd3c106p+0, 0x1.3001ecf601af7p+0, 0x1.26a7793f60164p+0,
+    0x1.1d96b0eff0e79p+0, 0x1.14cd4fc989cd6p+0, 0x1.0c49236829e8cp+0, 0x1.04080ab55de39p+0,
+};
+
+/* e^(8 i / 64): the thread's first bucket within its logit. */
+static __device__ const double exact_e_place[8] = {
+    0x1.0000000000000p+0, 0x1.2216045b6f5cdp+0, 0x1.48b5e3c3e8186p+0, 0x1.747a513dbef6ap+0,
+    0x1.a61298e1e069cp+0, 0x1.de455df80e3c0p+0, 0x1.0ef9db467dcf8p+1, 0x1.330e587b62b28p+1,
+};
+
+enum {
+    EXACT_EACH = EXACT_BUCKETS / EXACT_THREADS,     /* buckets a thread */
+    EXACT_SHARERS = EXACT_BINS_COARSE / EXACT_EACH, /* threads a logit */
+};
+
+/* Masses of whole logits from the buckets, into s->coarse. Callers put a barrier of the block on
+ * either side. */
 static __device__ __forceinline__ void
 exact_coarsen(struct exact_shared *s, const struct exact_chunk *chunk, double scale) {
-    const uint4 low = ((const uint4 *)s->low)[threadIdx.x];
-    const uint4 high = ((const uint4 *)s->high)[threadIdx.x];
-    const uint32_t lows[4] = {low.x, low.y, low.z, low.w};
-    const uint32_t highs[4] = {high.x, high.y, high.z, high.w};
     double mass = 0.0;
 #pragma unroll
-    for (int n = 0; n < 4; n++) {
-        uint64_t fixed = lows[n] + ((uint64_t)highs[n] << 16);
+    for (int n = 0; n < EXACT_EACH / 4; n++) {
+        const int at = threadIdx.x * (EXACT_EACH / 4) + n;
+        const uint4 low = ((const uint4 *)s->low)[at], high = ((const uint4 *)s->high)[at];
+        uint64_t fixed[4] = {low.x + ((uint64_t)high.x << 16), low.y + ((uint64_t)high.y << 16),
+                             low.z + ((uint64_t)high.z << 16), low.w + ((uint64_t)high.w << 16)};
         if (chunk->args->wide)
-            fixed += (uint64_t)exact_over(chunk->args->ranks)[4 * threadIdx.x + n] << 32;
-        mass += (double)fixed * scale;
-        scale *= 0x1.04080ab55de39p+0; /* e^(1/64) */
+            for (int i = 0; i < 4; i++)
+                fixed[i] += (uint64_t)exact_over(chunk->args->ranks)[4 * at + i] << 32;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            mass += (double)fixed[i] * scale;
+            scale *= EXACT_E_STEP;
+        }
     }
 #pragma unroll
-    for (int step = 8; step; step /= 2)
+    for (int step = EXACT_SHARERS / 2; step; step /= 2)
         mass += __shfl_xor_sync(~0u, mass, step);
-    if (threadIdx.x % 16 == 0)
-        s->coarse.mass[threadIdx.x / 16] = mass;
+    if (threadIdx.x % EXACT_SHARERS == 0)
+        s->coarse.mass[threadIdx.x / EXACT_SHARERS] = mass;
 }
 
 enum exact_found_code {
@@ -235,24 +221,27 @@ enum exact_found_code {
     EXACT_FAR,     /* past the range of buckets, or the target was not reached */
 };
 
-/* Running mass over 64 bins, two a lane from the top down: the first bin that reaches the target.
- * Returns its number or -1; *above is the mass above it. */
-static __device__ __forceinline__ int exact_reach(double first, double second, double base,
-                                                  double target, double *above) {
+/* Mass from the top through this lane's bins, two a lane. */
+static __device__ __forceinline__ double exact_upto(double both) {
     const int lane = exact_lane();
-    double upto = first + second;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {
-        const double other = __shfl_up_sync(~0u, upto, step);
+        const double other = __shfl_up_sync(~0u, both, step);
         if (lane >= step)
-            upto += other;
+            both += other;
     }
-    upto += base;
-    const uint32_t reached = __ballot_sync(~0u, upto >= target);
+    return both;
+}
+
+/* The first bin whose running mass, base and all, reaches the target: its number or -1; *above is
+ * the mass above it. first: of the lane's upper bin. upto: exact_upto of the lane's two. */
+static __device__ __forceinline__ int exact_reach(double first, double upto, double base,
+                                                  double target, double *above) {
+    const uint32_t reached = __ballot_sync(~0u, base + upto >= target);
     if (!reached)
         return -1;
     const int owner = __ffs(reached) - 1;
-    const double before = owner ? __shfl_sync(~0u, upto, owner ? owner - 1 : 0) : base;
+    const double before = base + (owner ? __shfl_sync(~0u, upto, max(owner - 1, 0)) : 0.0);
     const double middle = before + __shfl_sync(~0u, first, owner);
     *above = middle >= target ? before : middle;
     return 2 * owner + (middle >= target ? 0 : 1);
@@ -284,18 +273,21 @@ static __device__ __forceinline__ void exact_locate(struct exact_shared *s,
     if (code == EXACT_FOUND) { /* the same in the whole warp */
         const uint32_t top = exact_weigh(row_max).bits >> 6;
         double mass[2] = {0.0, 0.0}, above = 0.0;
-        for (int r = 0; r < ranks; r++) {
-            mass[0] += coarse[r].mass[(top - 2 * lane) % EXACT_BINS_COARSE];
-            mass[1] += coarse[r].mass[(top - 2 * lane - 1) % EXACT_BINS_COARSE];
+#pragma unroll 1
+        for (int r = 0; r < ranks; r += 4) {
+#pragma unroll
+            for (int j = 0; j < 4; j++) { /* four at a time, whatever the number */
+                const bool in = r + j < ranks;
+                const double *const from = coarse[in ? r + j : r].mass;
+                mass[0] += in ? from[(top - 2 * lane) % EXACT_BINS_COARSE] : 0.0;
+                mass[1] += in ? from[(top - 2 * lane - 1) % EXACT_BINS_COARSE] : 0.0;
+            }
         }
         mass[0] *= scale_coarse;
-        mass[1] *= scale_coarse * 0x1.78b56362cef38p-2; /* e^-1 */
-        double total = mass[0] + mass[1];
-#pragma unroll
-        for (int step = 16; step; step /= 2)
-            total += __shfl_xor_sync(~0u, total, step);
-        const double target = (double)p * total;
-        const int bin = exact_reach(mass[0], mass[1], 0.0, target, &above);
+        mass[1] *= scale_coarse * EXACT_E_DOWN;
+        const double upto = exact_upto(mass[0] + mass[1]);
+        const double target = (double)p * __shfl_sync(~0u, upto, 31);
+        const int bin = exact_reach(mass[0], upto, 0.0, target, &above);
         const uint32_t bits = (top - bin) << 6 | 63; /* its highest bucket */
         const int32_t high = bits % EXACT_BUCKETS - 2 * lane;
         for (int n = 0; n < 2; n++) {
@@ -306,22 +298,30 @@ static __device__ __forceinline__ void exact_locate(struct exact_shared *s,
         exact_exchange<kCluster>(s, exact_fine_in(ranks) + chunk->rank, &s->fine, sizeof s->fine,
                                  ranks);
         uint64_t fixed[2] = {0, 0};
-        for (int r = 0; r < ranks; r++) {
-            fixed[0] += fine[r].fixed[2 * lane];
-            fixed[1] += fine[r].fixed[2 * lane + 1];
+#pragma unroll 1
+        for (int r = 0; r < ranks; r += 4) {
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const bool in = r + j < ranks;
+                const uint64_t *const from = fine[in ? r + j : r].fixed;
+                fixed[0] += in ? from[2 * lane] : 0;
+                fixed[1] += in ? from[2 * lane + 1] : 0;
+            }
         }
-        /* Bucket n from the bin's top: e^((63 - n) / 64), of a bin e^-bin. */
-        const double scale = scale_fine * exact_scale(64 * max(bin, 0));
-        const int bucket = exact_reach(
-            (double)fixed[0] * scale,
-            (double)fixed[1] * scale * 0x1.f80feabfeefa5p-1 /* e^(-1/64) */, above, target, &above);
+        double unit = __shfl_sync(~0u, scale_coarse, max(bin, 0) / 2); /* e^-bin */
+        unit *= bin & 1 ? EXACT_E_DOWN : 1.0;
+        const double first = (double)fixed[0] * (unit * scale_fine);
+        const double second = (double)fixed[1] * (unit * scale_fine * EXACT_E_STEP_DOWN);
+        const int bucket = exact_reach(first, exact_upto(first + second), above, target, &above);
+        unit *= __shfl_sync(~0u, scale_fine, max(bucket, 0) / 2);
+        unit *= bucket & 1 ? EXACT_E_STEP_DOWN : 1.0;
         if (bin < 0 || bucket < 0)
             code = EXACT_FAR;
         if (lane == 0) {
             s->target = target;
             s->found_above = above;
             s->found_bits = bits - bucket;
-            s->found_units = exact_scale(63 - max(bucket, 0) - 64 * max(bin, 0));
+            s->found_unit = unit;
         }
     }
     if (lane == 0) {

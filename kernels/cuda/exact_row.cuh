@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 enum {
-    EXACT_THREADS = 1024,
+    EXACT_THREADS = 512,
     EXACT_WARPS = EXACT_THREADS / 32,
-    EXACT_BUCKETS = 4096,   /* of 1/64 logit: a window of 64 logits, used as a ring */
-    EXACT_BINS_COARSE = 64, /* of a logit, 64 buckets each: the same window */
-    EXACT_BINS = 1024,      /* finer division of one bucket; one bin a thread */
-    EXACT_LISTED = 2048,    /* room for tokens of the boundary's bucket: two a thread */
-    EXACT_LIST_MOST = 1022, /* the same of one block, at most */
-    EXACT_SHORT_LIST = 128, /* a block's list in binary64 */
-    EXACT_FINAL = 64,       /* tokens compared one by one at the end */
-    EXACT_SEGMENT = 65536,  /* logits that 32-bit sums of 16-bit halves surely hold */
+    EXACT_BUCKETS = 4096,       /* of 1/64 logit: a window of 64 logits, used as a ring */
+    EXACT_BINS_COARSE = 64,     /* of a logit, 64 buckets each: the same window */
+    EXACT_BINS = EXACT_THREADS, /* finer division of one bucket; one bin a thread */
+    EXACT_LISTED = 2048,        /* room for tokens of the boundary's bucket */
+    EXACT_LIST_MOST = 1022,     /* the same of one block, at most */
+    EXACT_SHORT_LIST = 128,     /* a block's list in binary64 */
+    EXACT_FINAL = 64,           /* tokens compared one by one at the end */
+    EXACT_SEGMENT = 65536,      /* logits that 32-bit sums of 16-bit halves surely hold */
 };
 
 struct exact_entry {
@@ -56,7 +56,7 @@ struct __align__(16) exact_shared {
     struct exact_sum warp_sum[EXACT_WARPS];
     struct exact_entry final_list[EXACT_FINAL];
     uint64_t bin_base;
-    double target, found_above, found_units; /* of exact_locate */
+    double target, found_above, found_unit; /* of exact_locate */
     uint32_t found_bits;
     int32_t found, bin_first, bin_last, final_count, verdict;
     float max;
@@ -313,16 +313,69 @@ static __device__ __forceinline__ float4 exact_load(const struct exact_chunk *ch
     return exact_load_partial(at, token, (int32_t)chunk->args->vocab);
 }
 
-/* Calls visit(vector, v) for each vector of the chunk, from shared or global memory. Whole warps
- * take part: lanes past the end see -inf and v >= chunk->vectors. */
-template <class Visit>
-static __device__ __forceinline__ void exact_each(const struct exact_chunk *chunk, Visit visit) {
-    const int32_t cached = exact_cached(chunk);
-    const float4 *const cache = exact_cache(chunk->args);
+static __device__ __forceinline__ void exact_copy_async(float4 *to, const float *from) {
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+        "l"(from));
+}
+
+enum {
+    EXACT_AHEAD = 8,  /* vectors a thread has on their way to shared memory at a time */
+    EXACT_STREAM = 4, /* the same to registers, for what does not fit shared memory */
+};
+
+/* Starts vector v of the chunk on its way to shared memory; the same thread reads it. */
+static __device__ __forceinline__ void exact_fetch(const struct exact_chunk *chunk, int32_t v) {
+    if (v < exact_cached(chunk)) {
+        float4 *const to = exact_cache(chunk->args) + v;
+        if (exact_whole(chunk, chunk->first + 4 * v))
+            exact_copy_async(to, chunk->base + 4 * (int64_t)v);
+        else
+            *to = exact_load(chunk, v);
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* To be called once, before the first exact_each. */
+static __device__ __forceinline__ void exact_fetch_first(const struct exact_chunk *chunk) {
 #pragma unroll 1
-    for (int32_t w = threadIdx.x & ~31; w < chunk->vectors; w += EXACT_THREADS) {
-        const int32_t v = w + exact_lane();
-        visit(v < cached ? cache[v] : exact_load(chunk, v), v);
+    for (int k = 0; k < EXACT_AHEAD; k++)
+        exact_fetch(chunk, k * EXACT_THREADS + threadIdx.x);
+}
+
+/* Calls visit(vector, v) for each vector of the chunk, from shared or global memory. The whole
+ * block takes part: threads past the end see -inf and v >= chunk->vectors. kFetch: the first pass,
+ * which brings the vectors to shared memory. */
+template <bool kFetch, class Visit>
+static __device__ __forceinline__ void exact_each(const struct exact_chunk *chunk, Visit visit) {
+    const int32_t end = exact_cached(chunk);
+    const int32_t iterations = (chunk->vectors + EXACT_THREADS - 1) / EXACT_THREADS;
+    const int32_t cached = (end + EXACT_THREADS - 1) / EXACT_THREADS; /* iterations */
+    const float4 *const cache = exact_cache(chunk->args);
+    float4 next[EXACT_STREAM];
+    if (chunk->vectors > end) {
+#pragma unroll
+        for (int k = 0; k < EXACT_STREAM; k++)
+            next[k] = exact_load(chunk, (cached + k) * EXACT_THREADS + threadIdx.x);
+    }
+    int32_t v = threadIdx.x;
+#pragma unroll 1
+    for (int32_t i = 0; i < iterations; i++, v += EXACT_THREADS) {
+        float4 x;
+        if (kFetch) {
+            exact_fetch(chunk, v + EXACT_AHEAD * EXACT_THREADS);
+            asm volatile("cp.async.wait_group %0;" ::"n"((int)EXACT_AHEAD) : "memory");
+        }
+        if (i < cached) {
+            x = v < end ? cache[v] : exact_load(chunk, v);
+        } else {
+            x = next[0];
+#pragma unroll
+            for (int k = 0; k < EXACT_STREAM - 1; k++)
+                next[k] = next[k + 1];
+            next[EXACT_STREAM - 1] = exact_load(chunk, v + EXACT_STREAM * EXACT_THREADS);
+        }
+        visit(x, v);
     }
 }
 
@@ -339,7 +392,7 @@ template <class T> static __device__ __forceinline__ T exact_scan(T value, T *sc
     if (lane == 31)
         scan[warp] = value;
     __syncthreads();
-    T before = scan[lane];
+    T before = lane < EXACT_WARPS ? scan[lane] : 0;
 #pragma unroll
     for (int step = 1; step < 32; step *= 2) {
         const T other = __shfl_up_sync(~0u, before, step);

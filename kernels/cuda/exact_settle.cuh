@@ -4,14 +4,18 @@
 
 #include "kernels/cuda/exact_mass.cuh"
 
+enum { EXACT_BIN_BITS = 9 };
+static_assert(1 << EXACT_BIN_BITS == EXACT_BINS, "a bin a thread");
+
 enum exact_verdict { EXACT_UNSURE = 0, EXACT_NARROWED, EXACT_DONE };
 
-/* Logits in [key_low, key_high], one bucket or a part of it, hold the boundary. Masses are in units
- * of 2^-31 of the bucket's centre weight. */
+/* Logits in [key_low, key_high], one bucket or a part of it, hold the boundary. Masses are relative
+ * to the weight of the maximum's whole logit, times 2^31. */
 struct exact_bracket {
     int32_t key_low, key_high;
     double target; /* mass still to reach from the bracket's top */
     double margin; /* bound on the error of any comparison with target */
+    double unit;   /* mass of 1 of the bucket's fixed-point weights */
 };
 
 /* What all blocks of the row found in a bracket. */
@@ -80,7 +84,7 @@ static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
     const int32_t room = exact_list_room(chunk->args->rank_bits);
     const float low = exact_logit(bracket->key_low), high = exact_logit(bracket->key_high);
     float min = CUDART_INF_F, max = -CUDART_INF_F;
-    exact_each(chunk, [&](float4 v, int32_t i) {
+    exact_each<false>(chunk, [&](float4 v, int32_t i) {
         const float x[4] = {v.x, v.y, v.z, v.w};
         float least = CUDART_INF_F, most = -CUDART_INF_F;
 #pragma unroll
@@ -148,7 +152,7 @@ static __device__ __forceinline__ struct exact_found exact_join(struct exact_sha
 static __device__ __forceinline__ int exact_bin_shift(const struct exact_found *found) {
     const uint32_t range = (uint32_t)found->key_max - (uint32_t)found->key_min;
     const int bits = 32 - __clz(range);
-    return bits > 10 ? bits - 10 : 0;
+    return max(bits - EXACT_BIN_BITS, 0);
 }
 
 static __device__ __forceinline__ int exact_bin(const struct exact_found *found, int shift,
@@ -161,7 +165,7 @@ static __device__ __forceinline__ int exact_bin(const struct exact_found *found,
 static __device__ __forceinline__ void exact_pick_bins(struct exact_shared *s, uint64_t mass,
                                                        const struct exact_bracket *bracket) {
     const uint64_t sum = exact_scan(mass, (uint64_t *)s->scan);
-    const double here = (double)sum, above = (double)(sum - mass);
+    const double here = (double)sum * bracket->unit, above = (double)(sum - mass) * bracket->unit;
     const double early = bracket->target - bracket->margin;
     const double late = bracket->target + bracket->margin;
     if (above < early && here >= early) {
@@ -200,7 +204,7 @@ static __device__ __forceinline__ bool exact_narrow(const struct exact_shared *s
     const uint32_t low = top - (((uint32_t)last + 1) << shift) + 1;
     bracket->key_high = (int32_t)(top - ((uint32_t)first << shift));
     bracket->key_low = top - low < top - (uint32_t)found->key_min ? (int32_t)low : found->key_min;
-    bracket->target -= (double)s->bin_base;
+    bracket->target -= (double)s->bin_base * bracket->unit;
     return true;
 }
 
@@ -212,16 +216,31 @@ static __device__ __forceinline__ void exact_compare(struct exact_shared *s,
         return;
     const struct exact_entry mine = s->final_list[threadIdx.x];
     uint64_t sum = 0;
+#pragma unroll 1
     for (int j = 0; j < count; j++) {
         const struct exact_entry other = s->final_list[j];
         if (other.logit > mine.logit || (other.logit == mine.logit && other.token <= mine.token))
             sum += exact_fixed(exact_weigh(other.logit));
     }
-    const double here = (double)sum - bracket->target;
-    const double above = here - (double)exact_fixed(exact_weigh(mine.logit));
+    const double here = (double)sum * bracket->unit - bracket->target;
+    const double above = here - (double)exact_fixed(exact_weigh(mine.logit)) * bracket->unit;
     if (here >= 0.0 && above < 0.0) {
         s->result = mine;
         s->verdict = here > bracket->margin && -above > bracket->margin ? EXACT_DONE : EXACT_UNSURE;
+    }
+}
+
+/* Calls visit(entry) for every listed token of the row, each by one thread of the block. */
+template <bool kCluster, class Visit>
+static __device__ __forceinline__ void exact_each_listed(struct exact_shared *s, int bits,
+                                                         Visit visit) {
+#pragma unroll 1
+    for (int slot = threadIdx.x; slot < EXACT_LISTED; slot += EXACT_THREADS) {
+        const struct exact_list *const list =
+            exact_list_in<kCluster>(s, slot >> (11 - bits), bits); /* one behind the other */
+        const int32_t place = slot & ((EXACT_LISTED >> bits) - 1);
+        if (place < list->count)
+            visit(((const struct exact_entry *)(list + 1))[place]);
     }
 }
 
@@ -232,23 +251,13 @@ exact_settle_list(struct exact_shared *s, const struct exact_chunk *chunk,
                   const struct exact_found *found, struct exact_bracket *bracket) {
     const int shift = exact_bin_shift(found);
     const int bits = chunk->args->rank_bits;
-    struct exact_entry entry[EXACT_LISTED / EXACT_THREADS];
-    int bin[EXACT_LISTED / EXACT_THREADS];
     exact_bins_clear(s);
-#pragma unroll
-    for (int e = 0; e < EXACT_LISTED / EXACT_THREADS; e++) {
-        const int32_t slot = e * EXACT_THREADS + threadIdx.x; /* lists lie one behind the other */
-        const struct exact_list *const list = exact_list_in<kCluster>(s, slot >> (11 - bits), bits);
-        const int32_t place = slot & ((EXACT_LISTED >> bits) - 1);
-        bin[e] = -1;
-        if (place < list->count) {
-            entry[e] = ((const struct exact_entry *)(list + 1))[place];
-            bin[e] = exact_bin(found, shift, entry[e].logit);
-            const struct exact_weight weight = exact_weigh(entry[e].logit);
-            atomicAdd(&exact_bins(s, 0)[bin[e]], exact_low(weight));
-            atomicAdd(&exact_bins(s, 1)[bin[e]], exact_high(weight));
-        }
-    }
+    exact_each_listed<kCluster>(s, bits, [&](struct exact_entry entry) {
+        const int bin = exact_bin(found, shift, entry.logit);
+        const struct exact_weight weight = exact_weigh(entry.logit);
+        atomicAdd(&exact_bins(s, 0)[bin], exact_low(weight));
+        atomicAdd(&exact_bins(s, 1)[bin], exact_high(weight));
+    });
     __syncthreads();
     exact_pick_bins(s,
                     exact_bins(s, 0)[threadIdx.x] + ((uint64_t)exact_bins(s, 1)[threadIdx.x] << 16),
@@ -256,14 +265,14 @@ exact_settle_list(struct exact_shared *s, const struct exact_chunk *chunk,
     const int first = s->bin_first, last = s->bin_last;
     if (!exact_narrow(s, found, shift, bracket))
         return EXACT_UNSURE;
-#pragma unroll
-    for (int e = 0; e < EXACT_LISTED / EXACT_THREADS; e++) {
-        if (bin[e] >= 0 && bin[e] >= first && bin[e] <= last) {
+    exact_each_listed<kCluster>(s, bits, [&](struct exact_entry entry) {
+        const int bin = exact_bin(found, shift, entry.logit);
+        if (bin >= first && bin <= last) {
             const int32_t place = atomicAdd(&s->final_count, 1);
             if (place < EXACT_FINAL)
-                s->final_list[place] = entry[e];
+                s->final_list[place] = entry;
         }
-    }
+    });
     __syncthreads();
     if (s->final_count > EXACT_FINAL)
         return EXACT_NARROWED;
@@ -277,7 +286,7 @@ static __device__ __forceinline__ void exact_fill_bins(struct exact_shared *s,
                                                        const struct exact_chunk *chunk,
                                                        const struct exact_found *found, int shift) {
     const float low = exact_logit(found->key_min), high = exact_logit(found->key_max);
-    exact_each(chunk, [&](float4 v, int32_t) {
+    exact_each<false>(chunk, [&](float4 v, int32_t) {
         const float x[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
         for (int j = 0; j < 4; j++) {
@@ -338,7 +347,7 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
     for (int i = 0; i < each; i++)
         slots[i * EXACT_THREADS + threadIdx.x] = 0;
     __syncthreads();
-    exact_each(chunk, [&](float4 v, int32_t i) {
+    exact_each<false>(chunk, [&](float4 v, int32_t i) {
         const int mine = (v.x == logit) + (v.y == logit) + (v.z == logit) + (v.w == logit);
         const uint32_t count = __reduce_add_sync(~0u, mine);
         if (exact_lane() == 0 && count)
@@ -398,7 +407,7 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
 /* A bracket of one value: how many of its tokens are kept. 0 if that is not certain. */
 static __device__ __noinline__ uint32_t exact_settle_ties(struct exact_found found,
                                                           struct exact_bracket bracket) {
-    const double one = (double)exact_fixed(exact_weigh(exact_logit(found.key_max)));
+    const double one = (double)exact_fixed(exact_weigh(exact_logit(found.key_max))) * bracket.unit;
     const double kept = ceil(bracket.target / one);
     if (!(kept >= 1.0 && kept <= (double)found.count))
         return 0;

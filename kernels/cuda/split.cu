@@ -35,6 +35,9 @@ static __host__ __device__ __forceinline__ float split_quotient(float a, float b
 #define SPLIT_DIV(a, b) split_quotient((a), (b))
 #endif
 
+#ifdef SPLIT_EXPERIMENT_FMA
+#define SPLIT_MUL(a, b) ((a) * (b))
+#endif
 #include "kernels/split_search.h"
 
 #include "kernels/cuda/rows.cuh"
