@@ -32,7 +32,8 @@
 #define SPLIT_DIV(a, b) ((a) / (b))
 #endif
 /* nvcc contracts a * b - c by default; the rounding of the product is part of the method. */
-#ifdef __CUDA_ARCH__
+#ifdef SPLIT_MUL
+#elif defined(__CUDA_ARCH__)
 #define SPLIT_MUL(a, b) __fmul_rn((a), (b))
 #else
 #define SPLIT_MUL(a, b) ((a) * (b))

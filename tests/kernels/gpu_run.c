@@ -23,7 +23,7 @@ static void *keep(size_t which, size_t bytes) {
     static struct {
         void *memory;
         size_t bytes;
-    } kept[4];
+    } kept[5];
     if (kept[which].bytes < bytes) {
         gpu_require(cudaFree(kept[which].memory), "cudaFree");
         gpu_require(cudaMalloc(&kept[which].memory, bytes), "cudaMalloc");
@@ -69,6 +69,13 @@ void gpu_run(const struct topp_variant *variant, const struct gpu_case *the_case
         .mask_value = the_case->mask_value,
         .sm_count = 132,
     };
+    if (the_case->boundary) {
+        const size_t size = (size_t)the_case->batch * sizeof *problem.boundary;
+        void *const boundary = keep(4, size);
+        gpu_require(cudaMemcpy(boundary, the_case->boundary, size, cudaMemcpyHostToDevice),
+                    "upload boundary");
+        problem.boundary = boundary;
+    }
     const size_t workspace_bytes = variant->workspace_size(&problem);
     void *const workspace = keep(2, workspace_bytes);
     gpu_require(cudaMemcpy(logits, the_case->rows, bytes, cudaMemcpyHostToDevice), "upload");

@@ -16,6 +16,7 @@ struct gpu_case {
     int64_t batch, vocab, stride;
     float mask_value;
     int32_t misaligned; /* elements by which the device copy is shifted */
+    const struct topp_boundary *boundary; /* [batch], host, for `floor`; NULL for the others */
 };
 
 struct gpu_count {
