@@ -38,8 +38,12 @@ static void visit(struct walk *w, const char *from) {
 static void skip_object(struct walk *w, size_t length) {
     for (;;) {
         skip_spaces(w);
-        if (w->at >= w->end || *w->at != '"')
+        if (w->at >= w->end)
             return;
+        if (*w->at == '}') { /* an empty object: after a comma JSON has no brace */
+            w->at++;
+            return;
+        }
         const char *key = w->at;
         skip_string(w);
         snprintf(w->path + length, sizeof w->path - length, "%s%.*s", length ? "." : "",
@@ -83,8 +87,6 @@ static void skip_value(struct walk *w) {
     case '{':
         w->at++;
         skip_object(w, length);
-        if (w->at < w->end && *w->at == '}')
-            w->at++; /* an empty object; otherwise the loop has taken the brace */
         break;
     case '[':
         w->at++;
@@ -110,12 +112,11 @@ int64_t json_source_line(const struct json_source *source, const char *path) {
                 line += *at == '\n';
             return line;
         }
-        char *dot = strrchr(target, '.'), *bracket = strrchr(target, '[');
-        char *cut = dot > bracket ? dot : bracket;
-        if (!cut)
-            cut = target;
-        if (!*cut)
+        if (!target[0])
             return 0;
-        *cut = '\0';
+        size_t cut = strlen(target) - 1; /* the parent's path ends before the last step */
+        while (cut > 0 && target[cut] != '.' && target[cut] != '[')
+            cut--;
+        target[cut] = '\0';
     }
 }
