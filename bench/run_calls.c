@@ -1,0 +1,144 @@
+/* Kernels as calls that a device can run once or time. */
+#include "bench/run_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { POISON_BYTES = 1 << 20, POISON = 0xA5 };
+
+int topp_call_prepare(void *context, void *stream) {
+    const struct topp_call *call = context;
+    return call->device->ops->copy_async(call->device, call->problem.logits, call->pristine,
+                                         call->bytes, stream);
+}
+
+int topp_call_run(void *context, void *stream) {
+    const struct topp_call *call = context;
+    return call->variant->launch(&call->problem, call->workspace, call->workspace_bytes, stream);
+}
+
+int gumbel_call_run(void *context, void *stream) {
+    const struct gumbel_call *call = context;
+    return call->variant->launch(&call->problem, call->workspace, call->workspace_bytes, stream);
+}
+
+/* What lies in a workspace is arbitrary: a kernel that trusts zeros there must show. */
+static enum tb_status poison_slot(struct run_state *state, struct slot *slot, size_t bytes) {
+    static unsigned char pattern[POISON_BYTES];
+    enum tb_status status = TB_OK;
+    if (!pattern[0])
+        memset(pattern, POISON, sizeof pattern);
+    for (size_t at = 0; at < bytes && status == TB_OK; at += POISON_BYTES) {
+        const size_t count = bytes - at < POISON_BYTES ? bytes - at : POISON_BYTES;
+        status = state->device->ops->upload(state->device, (char *)slot->memory + at, pattern,
+                                            count, state->error);
+    }
+    return status;
+}
+
+static enum tb_status make_workspace(struct run_state *state, size_t bytes, bool poison) {
+    enum tb_status status = slot_reserve(state, &state->workspace, bytes ? bytes : 256);
+    if (status == TB_OK && poison)
+        status = poison_slot(state, &state->workspace, bytes);
+    return status;
+}
+
+enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
+                              const struct topp_variant *variant, int32_t draw,
+                              const struct topp_boundary *boundary, bool poison,
+                              struct topp_call *call) {
+    const struct logits *logits;
+    void *pristine;
+    const size_t batch = (size_t)cell->batch;
+    float *p = malloc(batch * sizeof *p);
+    if (!p)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory for the values of p");
+    for (size_t i = 0; i < batch; i++)
+        p[i] = family_row_p(&cell->family, cell->p, (int64_t)(i + batch * (size_t)draw));
+    enum tb_status status = run_input(state, cell, draw, &logits, &pristine);
+    if (status == TB_OK)
+        status = slot_reserve(state, &state->work[draw], row_bytes(cell));
+    if (status == TB_OK)
+        status = slot_upload(state, &state->p[draw], p, batch * sizeof *p);
+    free(p);
+    if (status == TB_OK && boundary)
+        status = slot_upload(state, &state->boundary[draw], boundary, batch * sizeof *boundary);
+    if (status != TB_OK)
+        return status;
+    *call = (struct topp_call){
+        .device = state->device,
+        .variant = variant,
+        .problem = {.logits = state->work[draw].memory,
+                    .p = state->p[draw].memory,
+                    .batch = cell->batch,
+                    .vocab = cell->vocab,
+                    .stride = cell->stride,
+                    .mask_value = -__builtin_inff(),
+                    .sm_count = state->device->sm_count,
+                    .slices = state->run->slices,
+                    .boundary = boundary ? state->boundary[draw].memory : NULL},
+        .pristine = pristine,
+        .bytes = row_bytes(cell),
+    };
+    call->workspace_bytes = variant->workspace_size(&call->problem);
+    status = make_workspace(state, call->workspace_bytes, poison);
+    call->workspace = state->workspace.memory;
+    return status;
+}
+
+void gumbel_row_inputs(const struct cell *cell, int32_t draw, int64_t *seed, int64_t *position,
+                       float *temperature) {
+    for (int64_t i = 0; i < cell->batch; i++) {
+        seed[i] = cell->seed;
+        position[i] = (int64_t)draw * cell->batch + i;
+        temperature[i] = cell->temperature;
+    }
+}
+
+enum tb_status gumbel_call_make(struct run_state *state, const struct cell *cell, int32_t draw,
+                                bool poison, struct gumbel_call *call) {
+    const struct logits *logits;
+    void *device_rows;
+    const size_t batch = (size_t)cell->batch;
+    int64_t *words = malloc(2 * batch * sizeof *words);
+    float *temperature = malloc(batch * sizeof *temperature);
+    enum tb_status status = words && temperature ? TB_OK
+                                                 : tb_fail(state->error, TB_NO_MEMORY,
+                                                           "no memory for %zu draws", batch);
+    if (status == TB_OK) {
+        gumbel_row_inputs(cell, draw, words, words + batch, temperature);
+        status = run_input(state, cell, draw, &logits, &device_rows);
+    }
+    if (status == TB_OK)
+        status = slot_upload(state, &state->seeds[draw], words, batch * sizeof *words);
+    if (status == TB_OK)
+        status = slot_upload(state, &state->positions[draw], words + batch, batch * sizeof *words);
+    if (status == TB_OK)
+        status = slot_upload(state, &state->temperatures[draw], temperature,
+                             batch * sizeof *temperature);
+    if (status == TB_OK)
+        status = slot_reserve(state, &state->tokens[draw], batch * sizeof(int64_t));
+    free(words);
+    free(temperature);
+    if (status != TB_OK)
+        return status;
+    *call = (struct gumbel_call){
+        .device = state->device,
+        .variant = cell->gumbel,
+        .problem = {.logits = device_rows,
+                    .batch = cell->batch,
+                    .vocab = cell->vocab,
+                    .stride = cell->stride,
+                    .seed = state->seeds[draw].memory,
+                    .position = state->positions[draw].memory,
+                    .temperature = state->temperatures[draw].memory,
+                    .token = state->tokens[draw].memory},
+    };
+    call->workspace_bytes = cell->gumbel->workspace_size(&call->problem);
+    if (poison)
+        status = poison_slot(state, &state->tokens[draw], batch * sizeof(int64_t));
+    if (status == TB_OK)
+        status = make_workspace(state, call->workspace_bytes, poison);
+    call->workspace = state->workspace.memory;
+    return status;
+}

@@ -1,0 +1,322 @@
+/* The gate over all cells: input -> oracle once for all its p -> each kernel once on poisoned,
+ * fresh memory -> verdict -> journal. */
+#include "bench/run_state.h"
+
+#include <math.h>
+#include <openssl/evp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Cells of one input, and what the oracle says of each of its draws and values of p. */
+struct group {
+    size_t first, end; /* in plan order */
+    float *p;          /* [p_count]: different values among the cells */
+    size_t p_count;
+    int32_t draws;                      /* most draws of a cell */
+    struct nucleus *nuclei[MOST_DRAWS]; /* [batch, p_count], NULL until asked for */
+};
+
+void record_refuse(struct cell_record *record, enum gate_verdict verdict, const char *rule,
+                   int32_t draw, int64_t row, int64_t token, const char *format, ...) {
+    va_list arguments;
+    record->verdict = verdict;
+    snprintf(record->rule, sizeof record->rule, "%s", rule);
+    record->draw = draw;
+    record->row = row;
+    record->token = token;
+    va_start(arguments, format);
+    vsnprintf(record->reason, sizeof record->reason, format, arguments);
+    va_end(arguments);
+}
+
+void bytes_sha256(const void *bytes, size_t count, char sha256[65]) {
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    sha256[0] = '\0';
+    if (EVP_Digest(bytes, count, digest, &length, EVP_sha256(), NULL) != 1)
+        return;
+    for (unsigned i = 0; i < length; i++)
+        snprintf(sha256 + 2 * i, 3, "%02x", digest[i]);
+}
+
+static size_t p_index(const struct group *group, float p) {
+    for (size_t i = 0; i < group->p_count; i++)
+        if (group->p[i] == p)
+            return i;
+    return group->p_count;
+}
+
+static enum tb_status ask_oracle(struct run_state *state, struct group *group, int32_t draw) {
+    const struct cell *cell = &state->plan->cells[group->first];
+    const struct logits *logits;
+    if (group->nuclei[draw])
+        return TB_OK;
+    enum tb_status status = run_input(state, cell, draw, &logits, NULL);
+    if (status != TB_OK)
+        return status;
+    const size_t batch = (size_t)cell->batch, count = batch * group->p_count;
+    float *p = malloc(count * sizeof *p);
+    struct nucleus *nuclei = malloc(count * sizeof *nuclei);
+    if (!p || !nuclei) {
+        status = tb_fail(state->error, TB_NO_MEMORY, "no memory for %zu nuclei", count);
+    } else {
+        for (size_t row = 0; row < batch; row++)
+            for (size_t i = 0; i < group->p_count; i++)
+                p[row * group->p_count + i] =
+                    family_row_p(&cell->family, group->p[i], (int64_t)(row + batch * (size_t)draw));
+        status = nucleus_rows(logits->data, cell->batch, cell->vocab, cell->stride, p,
+                              group->p_count, state->run->threads, nuclei, state->error);
+    }
+    free(p);
+    if (status == TB_OK)
+        group->nuclei[draw] = nuclei;
+    else
+        free(nuclei);
+    return status;
+}
+
+/* Everything one draw of one cell is judged with; host memory. */
+struct scene {
+    float *output, *stock;
+    float *p;
+    struct nucleus *oracle;
+    struct topp_boundary *boundary;
+};
+
+static void scene_free(struct scene *scene) {
+    free(scene->output);
+    free(scene->stock);
+    free(scene->p);
+    free(scene->oracle);
+    free(scene->boundary);
+}
+
+static enum tb_status scene_make(struct run_state *state, struct group *group,
+                                 const struct cell *cell, int32_t draw, struct scene *scene) {
+    const size_t batch = (size_t)cell->batch;
+    *scene = (struct scene){malloc(row_bytes(cell)), NULL, malloc(batch * sizeof(float)),
+                            malloc(batch * sizeof(struct nucleus)),
+                            malloc(batch * sizeof(struct topp_boundary))};
+    if (!scene->output || !scene->p || !scene->oracle || !scene->boundary)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory for the output of %s", cell->name);
+    enum tb_status status = ask_oracle(state, group, draw);
+    if (status != TB_OK)
+        return status;
+    const size_t at = p_index(group, cell->p);
+    for (size_t row = 0; row < batch; row++) {
+        const struct nucleus *nucleus = &group->nuclei[draw][row * group->p_count + at];
+        scene->oracle[row] = *nucleus;
+        scene->p[row] = family_row_p(&cell->family, cell->p, (int64_t)(row + batch * (size_t)draw));
+        const bool whole = nucleus->untouched || nucleus->status != NUCLEUS_OK;
+        scene->boundary[row] = whole ? (struct topp_boundary){-INFINITY, INT32_MAX}
+                                     : (struct topp_boundary){nucleus->boundary_logit,
+                                                              (int32_t)nucleus->boundary_token};
+    }
+    return TB_OK;
+}
+
+/* Runs a variant on fresh memory and brings its output back. */
+static enum tb_status run_topp(struct run_state *state, const struct cell *cell,
+                               const struct topp_variant *variant, int32_t draw,
+                               const struct scene *scene, float *output, bool *timed_out) {
+    struct topp_call call;
+    enum tb_status status = topp_call_make(
+        state, cell, variant, draw, variant->needs_boundary ? scene->boundary : NULL, true, &call);
+    const struct timed_call once = {
+        .context = &call, .prepare = topp_call_prepare, .run = topp_call_run, .name = cell->name};
+    if (status == TB_OK)
+        status = state->device->ops->run_once(
+            state->device, &once, state->plan->limits.case_seconds, timed_out, state->error);
+    if (status == TB_OK && !*timed_out)
+        status = state->device->ops->download(state->device, output, call.problem.logits,
+                                              call.bytes, state->error);
+    return status;
+}
+
+static void add_result(struct cell_record *record, int32_t draw, const struct gate_case *the_case,
+                       const struct gate_row *rows, const struct gate_result *result) {
+    struct draw_record *drawn = &record->draws[draw];
+    memcpy(drawn->mask_sha256, result->mask_sha256, sizeof drawn->mask_sha256);
+    drawn->rows_equal = result->rows_equal;
+    for (int64_t row = 0; row < the_case->batch; row++) {
+        drawn->kept += rows[row].kept;
+        drawn->oracle += rows[row].oracle;
+    }
+    record->rows += the_case->batch;
+    record->rows_failed += result->rows_failed;
+    record->rows_equal += result->rows_equal;
+    record->rows_excused += result->rows_excused;
+    for (int rule = 0; rule < GATE_RULE_COUNT; rule++)
+        record->rows_by_rule[rule] += result->rows_by_rule[rule];
+    record->kept += drawn->kept;
+    record->oracle += drawn->oracle;
+    if (result->most_surplus > record->most_surplus)
+        record->most_surplus = result->most_surplus;
+    if (result->most_missing > record->most_missing)
+        record->most_missing = result->most_missing;
+    record->surplus_mass = fmax(record->surplus_mass, result->surplus_mass);
+    record->missing_mass = fmax(record->missing_mass, result->missing_mass);
+    if (result->verdict == GATE_ACCEPTED || record->verdict != GATE_ACCEPTED)
+        return;
+    record_refuse(record, result->verdict, gate_rule_name(result->rule), draw, result->row,
+                  result->token, "%s", gate_rule_text(result->rule));
+    if (result->row >= 0) {
+        record->row_kept = rows[result->row].kept;
+        record->row_oracle = rows[result->row].oracle;
+    }
+}
+
+static enum tb_status judge(struct run_state *state, struct cell_record *record, int32_t draw,
+                            const struct logits *logits, const struct scene *scene) {
+    const struct cell *cell = record->cell;
+    struct gate_case the_case = {
+        .input = logits->data,
+        .output = scene->output,
+        .batch = cell->batch,
+        .vocab = cell->vocab,
+        .stride = cell->stride,
+        .mask_value = -INFINITY,
+        .p = scene->p,
+        .oracle = scene->oracle,
+        .stock_output = scene->stock,
+        .forced_token = family_forced_token(&cell->family, cell->vocab),
+        .hazard = family_is_hazard(&cell->family),
+        .either = cell->expect == EXPECT_EITHER,
+        .either_share = cell->either_share,
+    };
+    if (!gate_contract_parse(cell->topp->contract, &the_case.contract))
+        return tb_fail(state->error, TB_INTERNAL, "%s claims the unknown contract `%s`",
+                       cell->topp->name, cell->topp->contract);
+    the_case.split_path =
+        the_case.contract == GATE_BOUNDED || the_case.contract == GATE_CONSERVATIVE;
+    struct gate_row *rows = calloc((size_t)cell->batch, sizeof *rows);
+    struct gate_result result;
+    if (!rows)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory for the verdicts of %s", cell->name);
+    const enum tb_status status = gate_check(&the_case, rows, &result, state->error);
+    if (status == TB_OK)
+        add_result(record, draw, &the_case, rows, &result);
+    free(rows);
+    return status;
+}
+
+static enum tb_status gate_draw(struct run_state *state, struct group *group,
+                                struct cell_record *record, int32_t draw) {
+    const struct cell *cell = record->cell;
+    const struct logits *logits;
+    struct scene scene = {0};
+    bool timed_out = false;
+    enum tb_status status = run_input(state, cell, draw, &logits, NULL);
+    if (status == TB_OK)
+        memcpy(record->draws[draw].input_sha256, logits->sha256, sizeof logits->sha256);
+    if (status == TB_OK)
+        status = scene_make(state, group, cell, draw, &scene);
+    if (status == TB_OK && !strcmp(cell->topp->contract, "conservative")) {
+        const struct topp_variant *stock = topp_find("stock", cell->topp->device);
+        scene.stock = stock ? malloc(row_bytes(cell)) : NULL;
+        if (scene.stock)
+            status = run_topp(state, cell, stock, draw, &scene, scene.stock, &timed_out);
+    }
+    if (status == TB_OK && !timed_out)
+        status = run_topp(state, cell, cell->topp, draw, &scene, scene.output, &timed_out);
+    if (status == TB_OK && timed_out) {
+        record_refuse(record, GATE_TIMEOUT, "timeout", draw, -1, -1,
+                      "the kernel ran past the profile's %g seconds",
+                      state->plan->limits.case_seconds);
+    } else if (status == TB_OK) {
+        status = run_input(state, cell, draw, &logits, NULL);
+        if (status == TB_OK)
+            status = judge(state, record, draw, logits, &scene);
+        const size_t at = (size_t)(record - state->result->cells);
+        bytes_sha256(scene.output, row_bytes(cell), state->output_sha256[at][draw]);
+    }
+    scene_free(&scene);
+    return status;
+}
+
+static enum tb_status gate_topp_cell(struct run_state *state, struct group *group,
+                                     struct cell_record *record) {
+    const struct cell *cell = record->cell;
+    enum tb_status status = TB_OK;
+    if (cell->topp->max_batch > 0 && cell->batch > cell->topp->max_batch) {
+        record_refuse(record, GATE_UNSUPPORTED, "", -1, -1, -1, "%s takes batches up to %lld",
+                      cell->topp->name, (long long)cell->topp->max_batch);
+        return TB_OK;
+    }
+    for (int32_t draw = 0; draw < cell->draws && status == TB_OK && !run_stopped(state); draw++) {
+        status = gate_draw(state, group, record, draw);
+        if (record->verdict == GATE_TIMEOUT)
+            break;
+    }
+    /* The share is of all rows that the cell saw, a part of a row counting as one. */
+    record->excused =
+        cell->expect == EXPECT_EITHER && record->verdict == GATE_REJECTED &&
+        record->rows_failed == record->rows_excused &&
+        (double)record->rows_failed <= ceil(cell->either_share * (double)record->rows - 1e-9);
+    return status;
+}
+
+static enum tb_status gate_cell(struct run_state *state, struct group *group, size_t at) {
+    struct cell_record *record = &state->result->cells[at];
+    record->draws = calloc((size_t)record->cell->draws, sizeof *record->draws);
+    if (!record->draws)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory for a record");
+    record->draw_count = record->cell->draws;
+    enum tb_status status = TB_OK;
+    switch (record->cell->kind) {
+    case CELL_TOPP:
+        status = gate_topp_cell(state, group, record);
+        break;
+    case CELL_GUMBEL:
+        status = gate_gumbel_cell(state, record);
+        break;
+    case CELL_GUMBEL_STATISTIC:
+        status = gate_statistic_cell(state, record);
+        break;
+    }
+    if (status != TB_OK || run_stopped(state))
+        return status;
+    record->gated = true;
+    return journal_verdict(state, at);
+}
+
+static bool same_input(const struct cell *left, const struct cell *right) {
+    return left->vocab == right->vocab && left->batch == right->batch &&
+           left->stride == right->stride && left->seed == right->seed &&
+           !strcmp(left->family.text, right->family.text);
+}
+
+static enum tb_status make_group(struct run_state *state, size_t first, struct group *group) {
+    const struct plan *plan = state->plan;
+    *group = (struct group){.first = first, .end = first};
+    while (group->end < plan->count && same_input(&plan->cells[first], &plan->cells[group->end]))
+        group->end++;
+    group->p = malloc((group->end - first) * sizeof *group->p);
+    if (!group->p)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory for the values of p");
+    for (size_t i = first; i < group->end; i++)
+        if (plan->cells[i].kind == CELL_TOPP && p_index(group, plan->cells[i].p) == group->p_count)
+            group->p[group->p_count++] = plan->cells[i].p;
+    return TB_OK;
+}
+
+enum tb_status run_gate_all(struct run_state *state) {
+    enum tb_status status = TB_OK;
+    struct group group = {0};
+    progress_begin(state->progress, "gating", state->plan->count);
+    for (size_t first = 0; first < state->plan->count && status == TB_OK && !run_stopped(state);
+         first = group.end) {
+        status = make_group(state, first, &group);
+        for (size_t i = first; i < group.end && status == TB_OK && !run_stopped(state); i++) {
+            if (!state->result->cells[i].gated)
+                status = gate_cell(state, &group, i);
+            progress_step(state->progress);
+        }
+        free(group.p);
+        for (int i = 0; i < MOST_DRAWS; i++)
+            free(group.nuclei[i]);
+    }
+    progress_end(state->progress);
+    return status;
+}

@@ -1,0 +1,149 @@
+/* Inputs of a sweep, kept while there is room: blocks of different cells are interleaved, so the
+ * same bytes are wanted again and again. */
+#include "bench/run_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+size_t row_bytes(const struct cell *cell) {
+    return (size_t)cell->batch * (size_t)cell->stride * sizeof(float);
+}
+
+static bool same_input(const struct cell *left, const struct cell *right) {
+    return left->vocab == right->vocab && left->batch == right->batch &&
+           left->stride == right->stride && left->seed == right->seed &&
+           !strcmp(left->family.text, right->family.text);
+}
+
+static void drop(struct run_state *state, struct input_entry *entry) {
+    state->input_bytes -= (int64_t)row_bytes(entry->cell);
+    if (entry->device_copy && state->device->kind != KERNEL_DEVICE_CPU)
+        state->device->ops->free(state->device, entry->device_copy);
+    logits_free(&entry->logits);
+    *entry = state->inputs[--state->input_count];
+}
+
+static void make_room(struct run_state *state, int64_t bytes) {
+    while (state->input_count && state->input_bytes + bytes > state->input_budget) {
+        size_t oldest = 0;
+        for (size_t i = 1; i < state->input_count; i++)
+            if (state->inputs[i].last_use < state->inputs[oldest].last_use)
+                oldest = i;
+        /* What the latest MOST_DRAWS calls returned may still be in use. */
+        if (state->inputs[oldest].last_use + MOST_DRAWS > state->clock)
+            return;
+        drop(state, &state->inputs[oldest]);
+    }
+}
+
+static struct input_entry *find(struct run_state *state, const struct cell *cell, int32_t draw) {
+    for (size_t i = 0; i < state->input_count; i++)
+        if (state->inputs[i].draw == draw && same_input(state->inputs[i].cell, cell))
+            return &state->inputs[i];
+    return NULL;
+}
+
+static enum tb_status add(struct run_state *state, const struct cell *cell, int32_t draw,
+                          struct input_entry **out) {
+    make_room(state, (int64_t)row_bytes(cell));
+    if (state->input_count == state->input_capacity) {
+        const size_t capacity = state->input_capacity ? 2 * state->input_capacity : 64;
+        struct input_entry *inputs = realloc(state->inputs, capacity * sizeof *inputs);
+        if (!inputs)
+            return tb_fail(state->error, TB_NO_MEMORY, "no memory for the list of inputs");
+        state->inputs = inputs;
+        state->input_capacity = capacity;
+    }
+    struct input_entry *entry = &state->inputs[state->input_count];
+    *entry = (struct input_entry){.cell = cell, .draw = draw};
+    const struct input_request request = {
+        .family = &cell->family,
+        .batch = cell->batch,
+        .vocab = cell->vocab,
+        .stride = cell->stride,
+        .first_row = (int64_t)draw * cell->batch,
+        .seed = cell->seed,
+        .captured_dir = state->run->captured_dir,
+    };
+    const enum tb_status status = input_make(&request, &entry->logits, state->error);
+    if (status != TB_OK)
+        return status;
+    state->input_count++;
+    state->input_bytes += (int64_t)row_bytes(cell);
+    *out = entry;
+    return TB_OK;
+}
+
+enum tb_status run_input(struct run_state *state, const struct cell *cell, int32_t draw,
+                         const struct logits **logits, void **device_copy) {
+    struct input_entry *entry = find(state, cell, draw);
+    enum tb_status status = entry ? TB_OK : add(state, cell, draw, &entry);
+    if (status != TB_OK)
+        return status;
+    entry->last_use = ++state->clock;
+    if (device_copy && !entry->device_copy) {
+        const size_t bytes = row_bytes(cell);
+        if (state->device->kind == KERNEL_DEVICE_CPU) {
+            entry->device_copy = entry->logits.data;
+        } else {
+            status =
+                state->device->ops->alloc(state->device, bytes, &entry->device_copy, state->error);
+            if (status == TB_OK)
+                status = state->device->ops->upload(state->device, entry->device_copy,
+                                                    entry->logits.data, bytes, state->error);
+        }
+    }
+    if (device_copy)
+        *device_copy = entry->device_copy;
+    *logits = &entry->logits;
+    return status;
+}
+
+void run_inputs_free(struct run_state *state) {
+    while (state->input_count)
+        drop(state, &state->inputs[state->input_count - 1]);
+    free(state->inputs);
+    state->inputs = NULL;
+}
+
+enum tb_status slot_reserve(struct run_state *state, struct slot *slot, size_t bytes) {
+    if (slot->bytes >= bytes && slot->memory)
+        return TB_OK;
+    if (slot->memory)
+        state->device->ops->free(state->device, slot->memory);
+    *slot = (struct slot){NULL, 0};
+    const enum tb_status status =
+        state->device->ops->alloc(state->device, bytes, &slot->memory, state->error);
+    if (status == TB_OK)
+        slot->bytes = bytes;
+    return status;
+}
+
+enum tb_status slot_upload(struct run_state *state, struct slot *slot, const void *bytes,
+                           size_t count) {
+    const enum tb_status status = slot_reserve(state, slot, count);
+    return status == TB_OK
+               ? state->device->ops->upload(state->device, slot->memory, bytes, count, state->error)
+               : status;
+}
+
+static void free_slot(struct run_state *state, struct slot *slot) {
+    if (slot->memory)
+        state->device->ops->free(state->device, slot->memory);
+    *slot = (struct slot){NULL, 0};
+}
+
+void run_slots_free(struct run_state *state) {
+    for (int i = 0; i < MOST_DRAWS; i++) {
+        free_slot(state, &state->work[i]);
+        free_slot(state, &state->p[i]);
+        free_slot(state, &state->boundary[i]);
+        free_slot(state, &state->seeds[i]);
+        free_slot(state, &state->positions[i]);
+        free_slot(state, &state->temperatures[i]);
+        free_slot(state, &state->tokens[i]);
+    }
+    free_slot(state, &state->workspace);
+    free_slot(state, &state->noise);
+    free_slot(state, &state->rows);
+}

@@ -1,0 +1,227 @@
+/* Verdicts and blocks as journal lines, and back: what a resumed run need not do again. */
+#include "bench/run_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum tb_status journal_verdict(struct run_state *state, size_t cell) {
+    struct cell_record *record = &state->result->cells[cell];
+    json_t *outputs = json_array();
+    for (int32_t i = 0; i < record->draw_count; i++)
+        json_array_append_new(outputs, json_string(state->output_sha256[cell][i]));
+    record_finish_cell(record);
+    return journal_append(state->journal,
+                          json_pack("{s:s, s:s, s:o, s:o}", "line", "verdict", "cell",
+                                    record->cell->name, "record", record_to_json(record), "outputs",
+                                    outputs),
+                          state->error);
+}
+
+enum tb_status journal_drift(struct run_state *state, size_t cell) {
+    return journal_verdict(state, cell);
+}
+
+static json_t *evidence_to_json(const struct kernel_evidence *kernels, size_t count) {
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++) {
+        const struct kernel_evidence *kernel = &kernels[i];
+        json_array_append_new(
+            array, json_pack("{s:s, s:[i,i,i], s:[i,i,i], s:i, s:i}", "name", kernel->name, "grid",
+                             (int)kernel->grid[0], (int)kernel->grid[1], (int)kernel->grid[2],
+                             "block", (int)kernel->block[0], (int)kernel->block[1],
+                             (int)kernel->block[2], "shared_bytes", (int)kernel->shared_bytes,
+                             "registers", (int)kernel->registers));
+    }
+    return array;
+}
+
+enum tb_status journal_block(struct run_state *state, size_t cell, int32_t block,
+                             const struct block_result *result) {
+    return journal_append(
+        state->journal,
+        json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:o}", "line", "block", "cell",
+                  state->plan->cells[cell].name, "block", (int)block, "samples",
+                  samples_to_json(result->samples, result->count), "kernels",
+                  evidence_to_json(result->kernels, result->kernel_count), "events_ns",
+                  json_number(result->events_ns), "refused", result->refused, "conditions",
+                  result->conditions ? json_incref(result->conditions) : json_null()),
+        state->error);
+}
+
+enum tb_status record_add_block(struct cell_record *record, struct block_result *result,
+                                struct tb_error *error) {
+    enum tb_status status = TB_OK;
+    struct sample *samples =
+        realloc(record->samples, (record->sample_count + result->count + 1) * sizeof *samples);
+    if (samples) {
+        record->samples = samples;
+        if (result->count)
+            memcpy(samples + record->sample_count, result->samples,
+                   result->count * sizeof *samples);
+        record->sample_count += result->count;
+    } else {
+        status =
+            tb_fail(error, TB_NO_MEMORY, "no memory for the samples of %s", record->cell->name);
+    }
+    if (!record->kernels) {
+        record->kernels = result->kernels;
+        record->kernel_count = result->kernel_count;
+        result->kernels = NULL;
+    }
+    if (isfinite(result->events_ns))
+        record->events_ns = result->events_ns;
+    if (result->refused[0] && !record->unmeasured[0])
+        snprintf(record->unmeasured, sizeof record->unmeasured, "%s", result->refused);
+    if (result->conditions) {
+        if (!record->conditions)
+            record->conditions = json_array();
+        json_array_append_new(record->conditions, result->conditions);
+    }
+    record->blocks++;
+    free(result->samples);
+    free(result->kernels);
+    memset(result, 0, sizeof *result);
+    return status;
+}
+
+static const char *text_of(const json_t *json, const char *key) {
+    const char *text = json_string_value(json_object_get(json, key));
+    return text ? text : "";
+}
+
+static int64_t count_of(const json_t *json, const char *key, int64_t missing) {
+    const json_t *value = json_object_get(json, key);
+    return json_is_integer(value) ? json_integer_value(value) : missing;
+}
+
+static void read_draws(const json_t *inputs, struct cell_record *record) {
+    for (int32_t i = 0; i < record->draw_count; i++) {
+        const json_t *json = json_array_get(inputs, (size_t)i);
+        struct draw_record *draw = &record->draws[i];
+        snprintf(draw->input_sha256, sizeof draw->input_sha256, "%s",
+                 text_of(json, "input_sha256"));
+        snprintf(draw->mask_sha256, sizeof draw->mask_sha256, "%s", text_of(json, "mask_sha256"));
+        draw->kept = count_of(json, "kept", 0);
+        draw->oracle = count_of(json, "oracle", 0);
+        draw->rows_equal = count_of(json, "rows_equal", 0);
+    }
+}
+
+static bool read_verdict(const json_t *json, struct cell_record *record) {
+    const char *verdict = text_of(json, "verdict");
+    int found = GATE_ACCEPTED;
+    while (found <= GATE_UNSUPPORTED &&
+           strcmp(gate_verdict_name((enum gate_verdict)found), verdict))
+        found++;
+    if (found > GATE_UNSUPPORTED)
+        return false;
+    record->verdict = (enum gate_verdict)found;
+    record->gated = true;
+    snprintf(record->rule, sizeof record->rule, "%s", text_of(json, "rule"));
+    snprintf(record->reason, sizeof record->reason, "%s", text_of(json, "reason"));
+    record->draw = (int32_t)count_of(json, "bad_draw", -1);
+    record->row = count_of(json, "bad_row", -1);
+    record->token = count_of(json, "bad_token", -1);
+    record->row_kept = count_of(json, "bad_row_kept", -1);
+    record->row_oracle = count_of(json, "bad_row_oracle", -1);
+    record->excused = json_is_true(json_object_get(json, "excused"));
+    record->rows = count_of(json, "rows", 0);
+    record->rows_failed = count_of(json, "rows_failed", 0);
+    record->rows_equal = count_of(json, "rows_equal", 0);
+    record->rows_excused = count_of(json, "rows_excused", 0);
+    const json_t *rules = json_object_get(json, "rows_by_rule");
+    for (int rule = GATE_RULE_NONE + 1; rule < GATE_RULE_COUNT; rule++)
+        record->rows_by_rule[rule] = count_of(rules, gate_rule_name((enum gate_rule)rule), 0);
+    record->kept = count_of(json, "kept", 0);
+    record->oracle = count_of(json, "oracle", 0);
+    record->most_surplus = count_of(json, "most_surplus", 0);
+    record->most_missing = count_of(json, "most_missing", 0);
+    record->surplus_mass = json_number_value(json_object_get(json, "surplus_mass"));
+    record->missing_mass = json_number_value(json_object_get(json, "missing_mass"));
+    json_t *statistic = json_object_get(json, "statistic_figures");
+    json_decref(record->statistic);
+    record->statistic = json_is_object(statistic) ? json_incref(statistic) : NULL;
+    return true;
+}
+
+static bool replay_verdict(struct run_state *state, const json_t *line, size_t cell) {
+    struct cell_record *record = &state->result->cells[cell];
+    const json_t *json = json_object_get(line, "record");
+    if (!record->draws) {
+        record->draws = calloc((size_t)record->cell->draws, sizeof *record->draws);
+        record->draw_count = record->draws ? record->cell->draws : 0;
+    }
+    if (!record->draws || !read_verdict(json, record))
+        return false;
+    read_draws(json_object_get(json, "inputs"), record);
+    const json_t *outputs = json_object_get(line, "outputs");
+    for (int32_t i = 0; i < record->draw_count; i++) {
+        const char *hash = json_string_value(json_array_get(outputs, (size_t)i));
+        snprintf(state->output_sha256[cell][i], 65, "%s", hash ? hash : "");
+    }
+    return true;
+}
+
+static bool read_evidence(const json_t *array, struct block_result *result) {
+    const size_t count = json_array_size(array);
+    result->kernels = calloc(count + 1, sizeof *result->kernels);
+    if (!result->kernels)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *json = json_array_get(array, i);
+        struct kernel_evidence *kernel = &result->kernels[i];
+        snprintf(kernel->name, sizeof kernel->name, "%s", text_of(json, "name"));
+        for (size_t axis = 0; axis < 3; axis++) {
+            kernel->grid[axis] =
+                (uint32_t)json_integer_value(json_array_get(json_object_get(json, "grid"), axis));
+            kernel->block[axis] =
+                (uint32_t)json_integer_value(json_array_get(json_object_get(json, "block"), axis));
+        }
+        kernel->shared_bytes = (uint32_t)count_of(json, "shared_bytes", 0);
+        kernel->registers = (uint32_t)count_of(json, "registers", 0);
+    }
+    result->kernel_count = count;
+    return true;
+}
+
+static bool replay_block(struct run_state *state, const json_t *line, size_t cell) {
+    struct cell_record *record = &state->result->cells[cell];
+    struct block_result result = {.events_ns = NAN};
+    if (count_of(line, "block", -1) != record->blocks ||
+        !samples_from_json(json_object_get(line, "samples"), &result.samples, &result.count))
+        return false;
+    if (!read_evidence(json_object_get(line, "kernels"), &result)) {
+        free(result.samples);
+        return false;
+    }
+    snprintf(result.refused, sizeof result.refused, "%s", text_of(line, "refused"));
+    if (json_is_number(json_object_get(line, "events_ns")))
+        result.events_ns = json_number_value(json_object_get(line, "events_ns"));
+    json_t *conditions = json_object_get(line, "conditions");
+    result.conditions = json_is_object(conditions) ? json_incref(conditions) : NULL;
+    return record_add_block(record, &result, state->error) == TB_OK;
+}
+
+enum tb_status journal_replay(struct run_state *state) {
+    const json_t *lines = journal_lines(state->journal);
+    for (size_t i = 0; i < json_array_size(lines); i++) {
+        const json_t *line = json_array_get(lines, i);
+        const char *kind = text_of(line, "line"), *name = text_of(line, "cell");
+        size_t cell = 0;
+        if (json_object_get(line, "end"))
+            continue;
+        while (cell < state->plan->count && strcmp(state->plan->cells[cell].name, name))
+            cell++;
+        const bool good = cell < state->plan->count &&
+                          (!strcmp(kind, "verdict") ? replay_verdict(state, line, cell)
+                           : !strcmp(kind, "block") ? replay_block(state, line, cell)
+                                                    : false);
+        if (!good)
+            return tb_fail_at(state->error, TB_UNREADABLE, "journal.jsonl", (int64_t)i + 2, -1,
+                              "this line (%s of %s) does not fit the run: take --force to start "
+                              "afresh",
+                              kind, name);
+    }
+    return TB_OK;
+}

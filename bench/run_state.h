@@ -1,0 +1,120 @@
+/* What the files of the runner share; nobody else includes this. */
+#ifndef TOPP_BENCH_RUN_STATE_H
+#define TOPP_BENCH_RUN_STATE_H
+
+#include "bench/journal.h"
+#include "bench/progress.h"
+#include "bench/runner.h"
+
+enum { MOST_DRAWS = 64 };
+
+/* Device memory that is kept and grown, so that a sweep does not allocate per cell. */
+struct slot {
+    void *memory;
+    size_t bytes;
+};
+
+/* One input of the sweep: host bytes, and the same on the device once it was timed. */
+struct input_entry {
+    const struct cell *cell; /* a cell that runs on it: family, shape, seed */
+    int32_t draw;
+    struct logits logits;
+    void *device_copy; /* NULL, or the packed-with-stride bytes in device memory */
+    uint64_t last_use;
+};
+
+struct run_state {
+    const struct sweep_run *run;
+    const struct plan *plan;
+    struct device *device;
+    struct journal *journal;
+    struct run_result *result;
+    struct progress *progress;
+    struct tb_error *error;
+
+    struct input_entry *inputs;
+    size_t input_count, input_capacity;
+    int64_t input_bytes, input_budget;
+    uint64_t clock;
+
+    struct slot work[MOST_DRAWS], p[MOST_DRAWS], boundary[MOST_DRAWS];
+    struct slot seeds[MOST_DRAWS], positions[MOST_DRAWS], temperatures[MOST_DRAWS],
+        tokens[MOST_DRAWS];
+    struct slot workspace, noise, rows;
+
+    /* The outputs that the gate saw, by hash: [cell][draw] as in the draw records. */
+    char (*output_sha256)[MOST_DRAWS][65];
+};
+
+/* run_input.c: the bytes of a cell's draw; borrowed until the next call of run_input(). pinned: an
+ * entry of this clock or later is never evicted. */
+enum tb_status run_input(struct run_state *state, const struct cell *cell, int32_t draw,
+                         const struct logits **logits, void **device_copy);
+void run_inputs_free(struct run_state *state);
+/* Makes a slot at least this large. */
+enum tb_status slot_reserve(struct run_state *state, struct slot *slot, size_t bytes);
+enum tb_status slot_upload(struct run_state *state, struct slot *slot, const void *bytes,
+                           size_t count);
+void run_slots_free(struct run_state *state);
+size_t row_bytes(const struct cell *cell); /* batch * stride * 4 */
+
+/* run_calls.c: kernels as timed calls. */
+struct topp_call {
+    struct device *device;
+    const struct topp_variant *variant;
+    struct topp_problem problem;
+    const void *pristine;
+    size_t bytes;
+    void *workspace;
+    size_t workspace_bytes;
+};
+struct gumbel_call {
+    struct device *device;
+    const struct gumbel_variant *variant;
+    struct gumbel_problem problem;
+    void *workspace;
+    size_t workspace_bytes;
+};
+int topp_call_prepare(void *context, void *stream);
+int topp_call_run(void *context, void *stream);
+int gumbel_call_run(void *context, void *stream);
+/* Fills a call for one draw; uploads p and, where wanted, the boundary ([batch], NULL = none).
+ * poison: the workspace is filled with a pattern first. */
+enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
+                              const struct topp_variant *variant, int32_t draw,
+                              const struct topp_boundary *boundary, bool poison,
+                              struct topp_call *call);
+enum tb_status gumbel_call_make(struct run_state *state, const struct cell *cell, int32_t draw,
+                                bool poison, struct gumbel_call *call);
+/* Host copies of what a Gumbel draw is made from; [batch] each. */
+void gumbel_row_inputs(const struct cell *cell, int32_t draw, int64_t *seed, int64_t *position,
+                       float *temperature);
+
+/* run_gate.c, run_gate_gumbel.c: verdicts. */
+enum tb_status run_gate_all(struct run_state *state);
+enum tb_status gate_gumbel_cell(struct run_state *state, struct cell_record *record);
+enum tb_status gate_statistic_cell(struct run_state *state, struct cell_record *record);
+void record_refuse(struct cell_record *record, enum gate_verdict verdict, const char *rule,
+                   int32_t draw, int64_t row, int64_t token, const char *format, ...)
+    __attribute__((format(printf, 7, 8)));
+void bytes_sha256(const void *bytes, size_t count, char sha256[65]);
+
+/* run_time.c: blocks through Google Benchmark. */
+enum tb_status run_time_all(struct run_state *state);
+
+/* run_journal.c: verdicts and blocks as journal lines, and back. */
+enum tb_status journal_verdict(struct run_state *state, size_t cell);
+enum tb_status journal_block(struct run_state *state, size_t cell, int32_t block,
+                             const struct block_result *result);
+enum tb_status journal_drift(struct run_state *state, size_t cell);
+/* Takes verdicts and blocks of an earlier run from the journal. */
+enum tb_status journal_replay(struct run_state *state);
+/* Adds a block's samples and evidence to a record; takes ownership of what result owns. */
+enum tb_status record_add_block(struct cell_record *record, struct block_result *result,
+                                struct tb_error *error);
+
+static inline bool run_stopped(const struct run_state *state) {
+    return state->run->stop && *state->run->stop;
+}
+
+#endif

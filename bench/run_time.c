@@ -1,0 +1,305 @@
+/* Accepted cells timed in blocks; Google Benchmark drives the repetitions and interleaves them. */
+#include "bench/run_state.h"
+
+#include "bench/gbench.h"
+#include "bench/summary.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One cell as Google Benchmark's context. */
+struct timed_cell {
+    struct run_state *state;
+    size_t cell;
+    int32_t next;     /* repetition that comes next */
+    int32_t replayed; /* blocks that an earlier run took */
+    enum tb_status *status;
+    char refused[RECORD_REASON_BYTES];
+};
+
+static enum tb_status boundary_of(struct run_state *state, const struct cell *cell, int32_t draw,
+                                  struct topp_boundary **boundary) {
+    const struct logits *logits;
+    const size_t batch = (size_t)cell->batch;
+    struct nucleus *nuclei = malloc(batch * sizeof *nuclei);
+    float *p = malloc(batch * sizeof *p);
+    *boundary = malloc(batch * sizeof **boundary);
+    enum tb_status status = nuclei && p && *boundary
+                                ? run_input(state, cell, draw, &logits, NULL)
+                                : tb_fail(state->error, TB_NO_MEMORY, "no memory for boundaries");
+    if (status == TB_OK) {
+        for (size_t row = 0; row < batch; row++)
+            p[row] = family_row_p(&cell->family, cell->p, (int64_t)(row + batch * (size_t)draw));
+        status = nucleus_rows(logits->data, cell->batch, cell->vocab, cell->stride, p, 1,
+                              state->run->threads, nuclei, state->error);
+    }
+    for (size_t row = 0; status == TB_OK && row < batch; row++) {
+        const bool whole = nuclei[row].untouched || nuclei[row].status != NUCLEUS_OK;
+        (*boundary)[row] = whole ? (struct topp_boundary){-INFINITY, INT32_MAX}
+                                 : (struct topp_boundary){nuclei[row].boundary_logit,
+                                                          (int32_t)nuclei[row].boundary_token};
+    }
+    free(nuclei);
+    free(p);
+    return status;
+}
+
+/* All draws of a cell as timed calls. */
+struct calls {
+    struct topp_call topp[MOST_DRAWS];
+    struct gumbel_call gumbel[MOST_DRAWS];
+    struct timed_call timed[MOST_DRAWS];
+};
+
+static enum tb_status make_calls(struct run_state *state, const struct cell *cell,
+                                 struct calls *calls) {
+    enum tb_status status = TB_OK;
+    for (int32_t draw = 0; draw < cell->draws && status == TB_OK; draw++) {
+        struct timed_call *timed = &calls->timed[draw];
+        *timed = (struct timed_call){.name = cell->name, .l2 = cell->l2, .launch = cell->launch};
+        if (cell->kind == CELL_TOPP) {
+            struct topp_boundary *boundary = NULL;
+            if (cell->topp->needs_boundary)
+                status = boundary_of(state, cell, draw, &boundary);
+            if (status == TB_OK)
+                status = topp_call_make(state, cell, cell->topp, draw, boundary, false,
+                                        &calls->topp[draw]);
+            free(boundary);
+            timed->context = &calls->topp[draw];
+            timed->prepare = topp_call_prepare;
+            timed->run = topp_call_run;
+        } else {
+            status = gumbel_call_make(state, cell, draw, false, &calls->gumbel[draw]);
+            timed->context = &calls->gumbel[draw];
+            timed->run = gumbel_call_run;
+        }
+    }
+    /* A workspace that grew while later draws were made has moved for all. */
+    for (int32_t draw = 0; draw < cell->draws; draw++) {
+        calls->topp[draw].workspace = state->workspace.memory;
+        calls->gumbel[draw].workspace = state->workspace.memory;
+    }
+    return status;
+}
+
+/* Is what the timed kernel left behind still what the gate saw? */
+static enum tb_status check_drift(struct run_state *state, struct cell_record *record,
+                                  const struct calls *calls) {
+    const struct cell *cell = record->cell;
+    const size_t at = (size_t)(record - state->result->cells);
+    const bool topp = cell->kind == CELL_TOPP;
+    const size_t bytes = topp ? row_bytes(cell) : (size_t)cell->batch * sizeof(int64_t);
+    void *again = malloc(bytes);
+    if (!again)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory to check the output of %s again",
+                       cell->name);
+    enum tb_status status = TB_OK;
+    for (int32_t draw = 0; draw < cell->draws && status == TB_OK; draw++) {
+        char sha256[65];
+        const void *timed = topp ? (const void *)calls->topp[draw].problem.logits
+                                 : (const void *)calls->gumbel[draw].problem.token;
+        status = state->device->ops->download(state->device, again, timed, bytes, state->error);
+        if (status != TB_OK)
+            break;
+        bytes_sha256(again, bytes, sha256);
+        if (strcmp(sha256, state->output_sha256[at][draw]) == 0)
+            continue;
+        record_refuse(record, GATE_DRIFT, "drift", draw, -1, -1,
+                      "after timing, the buffer is not what the gate accepted: a race, or a "
+                      "launch that was skipped");
+        break;
+    }
+    free(again);
+    return status;
+}
+
+static void drop_timing(struct cell_record *record) {
+    free(record->samples);
+    record->samples = NULL;
+    record->sample_count = 0;
+    record->events_ns = NAN;
+}
+
+static enum tb_status take_block(struct timed_cell *timed, int32_t block,
+                                 struct block_result *result) {
+    struct run_state *state = timed->state;
+    struct cell_record *record = &state->result->cells[timed->cell];
+    const struct cell *cell = record->cell;
+    struct calls *calls = malloc(sizeof *calls);
+    if (!calls)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory for the calls of %s", cell->name);
+    enum tb_status status = make_calls(state, cell, calls);
+    const struct block_request request = {
+        .calls = calls->timed,
+        .draws = cell->draws,
+        .block = block,
+        .settings = &state->plan->timing,
+        .warmup_seconds = block == timed->replayed ? state->plan->timing.warmup_seconds : 0.0,
+        .limit_seconds = state->plan->limits.case_seconds,
+        .stop = state->run->stop,
+    };
+    if (status == TB_OK)
+        status = state->device->ops->time_block(state->device, &request, result, state->error);
+    if (status == TB_OK && result->timed_out)
+        record_refuse(record, GATE_TIMEOUT, "timeout", -1, -1, -1,
+                      "a block ran past the profile's %g seconds", request.limit_seconds);
+    if (status == TB_OK && block + 1 == state->plan->timing.blocks && !result->timed_out &&
+        !result->refused[0] && !run_stopped(state))
+        status = check_drift(state, record, calls);
+    free(calls);
+    return status;
+}
+
+static void block_median(const struct cell_record *record, int32_t block,
+                         struct cell_summary *summary) {
+    size_t first = 0;
+    while (first < record->sample_count && record->samples[first].block != block)
+        first++;
+    size_t end = first;
+    while (end < record->sample_count && record->samples[end].block == block)
+        end++;
+    summary_of_samples(record->samples + first, end - first, summary);
+}
+
+static void counter(struct gbench_block *block, const char *name, double value) {
+    if (!isfinite(value) || block->counter_count == GBENCH_MOST_COUNTERS)
+        return; /* its JSON has no word for a figure that is not there */
+    block->counter_names[block->counter_count] = name;
+    block->counters[block->counter_count++] = value;
+}
+
+static void report(const struct cell_record *record, int32_t block, struct gbench_block *out) {
+    struct cell_summary summary;
+    block_median(record, block, &summary);
+    out->seconds = summary.median_ns * 1e-9;
+    counter(out, "samples", (double)summary.samples);
+    counter(out, "p05_us", summary.p05_ns * 1e-3);
+    counter(out, "p95_us", summary.p95_ns * 1e-3);
+    counter(out, "busy_us", summary.busy_ns * 1e-3);
+    counter(out, "cycles", summary.cycles);
+    if (record->cell->kind == CELL_TOPP)
+        counter(out, "kept", (double)record->kept);
+    counter(out, "bytes_per_second", record->bytes_moved / out->seconds);
+}
+
+static enum tb_status keep_block(struct timed_cell *timed, int32_t block,
+                                 struct block_result *result) {
+    struct run_state *state = timed->state;
+    struct cell_record *record = &state->result->cells[timed->cell];
+    enum tb_status status = TB_OK;
+    const bool valid = record->verdict == GATE_ACCEPTED;
+    if (valid)
+        status = journal_block(state, timed->cell, block, result);
+    if (status == TB_OK || !valid) {
+        const enum tb_status added = record_add_block(record, result, state->error);
+        status = status == TB_OK ? added : status;
+    }
+    if (!valid) {
+        drop_timing(record);
+        status = journal_drift(state, timed->cell);
+    }
+    return status;
+}
+
+/* Google Benchmark asks for the next repetition of a cell. */
+static void next_block(void *context, struct gbench_block *out) {
+    struct timed_cell *timed = context;
+    struct run_state *state = timed->state;
+    struct cell_record *record = &state->result->cells[timed->cell];
+    const int32_t block = timed->next++;
+    if (block >= timed->replayed && *timed->status == TB_OK && !run_stopped(state) &&
+        record->verdict == GATE_ACCEPTED && !record->unmeasured[0]) {
+        struct block_result result = {.events_ns = NAN};
+        *timed->status = take_block(timed, block, &result);
+        if (*timed->status == TB_OK && run_stopped(state)) { /* an unfinished block is no block */
+            free(result.samples);
+            free(result.kernels);
+            json_decref(result.conditions);
+        } else if (*timed->status == TB_OK) {
+            *timed->status = keep_block(timed, block, &result);
+        }
+        progress_step(state->progress);
+    }
+    if (*timed->status != TB_OK)
+        out->refused = "the run ended with an error";
+    else if (record->verdict != GATE_ACCEPTED)
+        out->refused = record->reason;
+    else if (record->unmeasured[0])
+        out->refused = record->unmeasured;
+    else if (block >= record->blocks)
+        out->refused = "interrupted";
+    else
+        report(record, block, out);
+}
+
+static size_t describe_cases(struct run_state *state, struct timed_cell *timed,
+                             struct gbench_case *cases, enum tb_status *status) {
+    size_t blocks = 0;
+    for (size_t i = 0; i < state->plan->count; i++) {
+        struct cell_record *record = &state->result->cells[i];
+        timed[i] = (struct timed_cell){
+            .state = state, .cell = i, .replayed = record->blocks, .status = status};
+        cases[i] = (struct gbench_case){.name = record->cell->name,
+                                        .repetitions = state->plan->timing.blocks,
+                                        .context = &timed[i],
+                                        .block = next_block};
+        if (record->verdict != GATE_ACCEPTED) {
+            snprintf(timed[i].refused, sizeof timed[i].refused, "%s%s%s",
+                     gate_verdict_name(record->verdict), record->rule[0] ? ": " : "", record->rule);
+            cases[i].refused = timed[i].refused;
+        } else if (!record->cell->timed || state->run->gate_only) {
+            cases[i].refused = "accepted; not to be timed";
+        } else if (record->blocks < state->plan->timing.blocks) {
+            blocks += (size_t)(state->plan->timing.blocks - record->blocks);
+        }
+    }
+    return blocks;
+}
+
+static enum tb_status run_gbench(struct run_state *state, const struct gbench_case *cases,
+                                 const enum tb_status *blocks_status) {
+    char path[JOURNAL_PATH_BYTES], why[256] = "";
+    const char *keys[] = {"topp_bench_profile", "topp_bench_device", "topp_bench_run"};
+    const char *values[] = {state->plan->profile_name, state->plan->device, state->result->info.id};
+    enum tb_status status =
+        journal_begin_file(state->journal, "benchmark.json", path, NULL, state->error);
+    if (status != TB_OK)
+        return status;
+    const struct gbench_run run = {
+        .cases = cases,
+        .count = state->plan->count,
+        .json_path = path,
+        .context_keys = keys,
+        .context_values = values,
+        .context_count = 3,
+        .flags = state->run->gbench_flags,
+        .flag_count = state->run->gbench_flag_count,
+    };
+    if (gbench_execute(&run, why, sizeof why) != 0)
+        status = tb_fail(state->error, TB_IO, "%s", why);
+    if (status == TB_OK)
+        status = *blocks_status;
+    if (status == TB_OK && !run_stopped(state))
+        return journal_publish(state->journal, "benchmark.json", NULL, state->error);
+    journal_discard(state->journal, "benchmark.json", NULL);
+    return status;
+}
+
+enum tb_status run_time_all(struct run_state *state) {
+    enum tb_status blocks_status = TB_OK;
+    struct timed_cell *timed = calloc(state->plan->count, sizeof *timed);
+    struct gbench_case *cases = calloc(state->plan->count, sizeof *cases);
+    enum tb_status status = TB_OK;
+    if (!timed || !cases) {
+        status = tb_fail(state->error, TB_NO_MEMORY, "no memory for the cells to be timed");
+    } else {
+        progress_begin(state->progress, "timing",
+                       describe_cases(state, timed, cases, &blocks_status));
+        status = run_gbench(state, cases, &blocks_status);
+        progress_end(state->progress);
+    }
+    free(timed);
+    free(cases);
+    return status;
+}

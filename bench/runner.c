@@ -1,0 +1,245 @@
+#include "bench/run_state.h"
+
+#include "bench/sources.h"
+#include "bench/summary.h"
+
+#include <openssl/rand.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int64_t MOST_CACHE_BYTES = (int64_t)4 << 30;
+
+bool gbench_flag_allowed(const char *argument) {
+    static const char *const allowed[] = {
+        "--benchmark_out=",
+        "--benchmark_out_format=",
+        "--benchmark_format=",
+        "--benchmark_color=",
+        "--benchmark_context=",
+        "--benchmark_counters_tabular=",
+        "--benchmark_time_unit=",
+        "--benchmark_report_aggregates_only=",
+        "--benchmark_display_aggregates_only=",
+    };
+    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
+        if (!strncmp(argument, allowed[i], strlen(allowed[i])))
+            return true;
+    return false;
+}
+
+int sweep_exit_code(const struct run_result *result) {
+    return result->unexpected ? 1 : result->unmeasured ? 3 : 0;
+}
+
+static void cpu_model(char *text, size_t text_bytes) {
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[256];
+    snprintf(text, text_bytes, "unknown");
+    while (file && fgets(line, sizeof line, file)) {
+        char *value = strchr(line, ':');
+        if (!strncmp(line, "model name", 10) && value) {
+            value[strcspn(value, "\n")] = '\0';
+            snprintf(text, text_bytes, "%s", value + 2);
+            break;
+        }
+    }
+    if (file)
+        fclose(file);
+}
+
+static json_t *describe_host(void) {
+    struct utsname system;
+    char cpu[200];
+    cpu_model(cpu, sizeof cpu);
+    if (uname(&system) != 0)
+        memset(&system, 0, sizeof system);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", system.nodename, "system",
+                     system.sysname, "release", system.release, "machine", system.machine, "cpu",
+                     cpu, "processors", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
+                     (json_int_t)sysconf(_SC_PHYS_PAGES) * (json_int_t)sysconf(_SC_PAGESIZE));
+}
+
+static json_t *describe_build(const struct build_info *build) {
+    if (!build)
+        return json_null();
+    json_t *commit = build->commit[0] ? json_string(build->commit) : json_null();
+    return json_pack("{s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "version", build->version,
+                     "commit", commit, "build_type", build->build_type, "c_compiler",
+                     build->c_compiler, "c_flags", build->c_flags, "cxx_compiler",
+                     build->cxx_compiler, "cxx_flags", build->cxx_flags, "cuda_compiler",
+                     build->cuda_compiler, "cuda_flags", build->cuda_flags);
+}
+
+/* The resolved cells in order: names say everything but what is drawn, timed and expected. */
+static void hash_plan(const struct plan *plan, char sha256[65]) {
+    json_t *cells = json_array();
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct cell *cell = &plan->cells[i];
+        json_array_append_new(cells, json_pack("[s, I, i, b, s]", cell->name,
+                                               (json_int_t)cell->seed, (int)cell->draws,
+                                               (int)cell->timed, expectation_name(cell->expect)));
+    }
+    char *text = json_dumps(cells, JSON_COMPACT);
+    sha256[0] = '\0';
+    if (text)
+        bytes_sha256(text, strlen(text), sha256);
+    free(text);
+    json_decref(cells);
+}
+
+static void describe_run(struct run_state *state) {
+    const struct sweep_run *run = state->run;
+    const struct plan *plan = state->plan;
+    struct run_info *info = &state->result->info;
+    unsigned char random[16] = {0};
+    const time_t now = time(NULL);
+    struct tm utc;
+    RAND_bytes(random, sizeof random);
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(info->id + 2 * i, 3, "%02x", random[i]);
+    strftime(info->date, sizeof info->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    snprintf(info->profile_name, sizeof info->profile_name, "%s", plan->profile_name);
+    memcpy(info->profile_sha256, plan->profile_sha256, sizeof info->profile_sha256);
+    hash_plan(plan, info->plan_sha256);
+    snprintf(info->sources_sha256, sizeof info->sources_sha256, "%s",
+             run->sources_sha256 ? run->sources_sha256 : "");
+    info->seed = plan->seed;
+    info->unfrozen = plan->unfrozen;
+    info->subset = run->subset;
+    info->slices = run->slices;
+    snprintf(info->device_kind, sizeof info->device_kind, "%s", plan->device);
+    info->timing = plan->timing;
+    info->limits = plan->limits;
+    info->device = state->device->ops->describe(state->device);
+    info->host = describe_host();
+    info->build = describe_build(run->build);
+}
+
+static json_t *journal_head(const struct run_state *state) {
+    const struct run_info *info = &state->result->info;
+    const json_t *model = json_object_get(info->device, "model");
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:i, s:b, s:O?}", "schema",
+                     "topp-bench.journal/1", "id", info->id, "date", info->date, "profile",
+                     info->profile_sha256, "plan", info->plan_sha256, "sources",
+                     info->sources_sha256, "seed", (json_int_t)info->seed, "slices",
+                     (int)info->slices, "gate_only", (int)state->run->gate_only, "device", model);
+}
+
+static enum tb_status open_journal(struct run_state *state) {
+    static const char *const binding[] = {"schema", "profile",   "plan",   "sources", "seed",
+                                          "slices", "gate_only", "device", NULL};
+    json_t *header = journal_head(state);
+    const struct journal_options options = {
+        .folder = state->run->out_dir,
+        .header = header,
+        .binding = binding,
+        .resume = state->run->resume,
+        .force = state->run->force,
+        .most_bytes = state->plan->limits.artifact_bytes,
+    };
+    const enum tb_status status = journal_open(&options, &state->journal, state->error);
+    json_decref(header);
+    if (status != TB_OK || !journal_resumed(state->journal))
+        return status;
+    struct run_info *info = &state->result->info;
+    const json_t *first = journal_header(state->journal);
+    const char *id = json_string_value(json_object_get(first, "id"));
+    const char *date = json_string_value(json_object_get(first, "date"));
+    snprintf(info->id, sizeof info->id, "%s", id ? id : "");
+    snprintf(info->date, sizeof info->date, "%s", date ? date : "");
+    info->resumed = true;
+    return journal_replay(state);
+}
+
+typedef enum tb_status writer(const struct run_result *result, FILE *stream,
+                              struct tb_error *error);
+
+static enum tb_status write_file(struct run_state *state, const char *name, writer *write) {
+    char path[JOURNAL_PATH_BYTES];
+    FILE *stream = NULL;
+    enum tb_status status = journal_begin_file(state->journal, name, path, &stream, state->error);
+    if (status != TB_OK)
+        return status;
+    status = write(state->result, stream, state->error);
+    if (status == TB_OK)
+        return journal_publish(state->journal, name, stream, state->error);
+    journal_discard(state->journal, name, stream);
+    return status;
+}
+
+static enum tb_status write_files(struct run_state *state) {
+    enum tb_status status = write_file(state, "results.json", writer_json);
+    if (status == TB_OK)
+        status = write_file(state, "results.tsv", writer_tsv);
+    if (status == TB_OK)
+        status = journal_append(state->journal, json_pack("{s:b}", "end", 1), state->error);
+    return status;
+}
+
+static enum tb_status open_state(struct run_state *state) {
+    struct run_result *result = state->result;
+    const size_t count = state->plan->count;
+    if (state->plan->listing_only)
+        return tb_fail(state->error, TB_UNAVAILABLE,
+                       "this build has no kernels for the %s device: build with nvcc on PATH",
+                       state->plan->device);
+    result->cells = calloc(count, sizeof *result->cells);
+    state->output_sha256 = calloc(count, sizeof *state->output_sha256);
+    if (!result->cells || !state->output_sha256)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory for %zu cells", count);
+    result->count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct cell_record *record = &result->cells[i];
+        record->cell = &state->plan->cells[i];
+        record->draw = -1;
+        record->row = record->token = record->row_kept = record->row_oracle = -1;
+        record->events_ns = NAN;
+        summary_of_samples(NULL, 0, &record->summary);
+    }
+    const int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 4;
+    state->input_budget = state->run->cache_bytes > 0 ? state->run->cache_bytes
+                          : memory < MOST_CACHE_BYTES ? memory
+                                                      : MOST_CACHE_BYTES;
+    state->progress = progress_new(state->run->progress);
+    describe_run(state);
+    return open_journal(state);
+}
+
+static void close_state(struct run_state *state) {
+    run_inputs_free(state);
+    run_slots_free(state);
+    journal_close(state->journal);
+    progress_free(state->progress);
+    free(state->output_sha256);
+}
+
+enum tb_status sweep_execute(const struct sweep_run *run, struct run_result *result,
+                             struct tb_error *error) {
+    struct run_state *state = calloc(1, sizeof *state);
+    memset(result, 0, sizeof *result);
+    if (!state)
+        return tb_fail(error, TB_NO_MEMORY, "no memory for a run");
+    *state = (struct run_state){
+        .run = run, .plan = run->plan, .device = run->device, .result = result, .error = error};
+    enum tb_status status = open_state(state);
+    if (status == TB_OK)
+        status = run_gate_all(state);
+    if (status == TB_OK && !run_stopped(state))
+        status = run_time_all(state);
+    record_finish_run(result);
+    if (status == TB_OK && run_stopped(state))
+        status = tb_fail(error, TB_INTERRUPTED,
+                         "interrupted: %s keeps what was finished; --resume goes on with it",
+                         run->out_dir);
+    if (status == TB_OK)
+        status = write_files(state);
+    if (run->table && (status == TB_OK || status == TB_INTERRUPTED))
+        writer_table(result, run->table, run->color);
+    close_state(state);
+    free(state);
+    return status;
+}
