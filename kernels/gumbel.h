@@ -14,11 +14,11 @@ extern "C" {
  * the lowest id, a row in which nothing can be drawn gives id 0. A stride of 0 is allowed: every
  * row reads the same logits (many draws of one distribution). */
 struct gumbel_problem {
-    const float *logits; /* binary32 [batch, vocab], row i at logits + i * stride; -inf: never drawn */
+    const float *logits;          /* binary32 [batch, vocab]; row i at logits + i * stride */
     int64_t batch, vocab, stride; /* stride in elements: >= vocab, or 0 */
-    const int64_t *seed;      /* [batch] */
-    const int64_t *position;  /* [batch] */
-    const float *temperature; /* binary32 [batch], >= 0; 0 means plain argmax */
+    const int64_t *seed;          /* [batch] */
+    const int64_t *position;      /* [batch] */
+    const float *temperature;     /* binary32 [batch], >= 0; 0 means plain argmax */
     int64_t *token; /* [batch], out: id in [0, vocab) whatever the logits hold; ties: lowest id */
 };
 
