@@ -29,9 +29,11 @@ void run_block(benchmark::State &state, const gbench_case *the_case) {
     }
 }
 
-/* The library keeps its flags in globals that only Initialize() sets. */
+/* The library keeps its flags in globals that only Initialize() sets, and a pointer to the first
+ * word for as long as it reports. */
 void set_flags(const gbench_run &run) {
-    std::vector<std::string> texts = {"bench_topp", "--benchmark_enable_random_interleaving=true"};
+    static std::vector<std::string> texts;
+    texts = {"bench_topp", "--benchmark_enable_random_interleaving=true"};
     for (size_t i = 0; i < run.flag_count; i++)
         texts.push_back(run.flags[i]);
     std::vector<char *> arguments;
