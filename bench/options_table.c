@@ -56,7 +56,7 @@ const struct option_row options_rows[OPTION_ROWS] = {
     {"input", KEY_INPUT, "FILE.npy", PLAN | IN(MODE_APPLY), MODE_NONE,
      "Your own logits, 2-D <f4 or <f2; a sweep runs them instead of the profile's families and "
      "marks the results unfrozen"},
-    {"bfloat16", KEY_BFLOAT16, NULL, PLAN | IN(MODE_APPLY) | IN(MODE_ORACLE), MODE_NONE,
+    {"bfloat16", KEY_BFLOAT16, NULL, SWEEP | IN(MODE_APPLY) | IN(MODE_ORACLE), MODE_NONE,
      "The file's <u2 elements are bfloat16"},
     {"p", KEY_P, "LIST", IN(MODE_ORACLE) | IN(MODE_APPLY), MODE_NONE,
      "The p to use, each above 0; --oracle takes a list with commas"},

@@ -209,6 +209,35 @@ static void test_own_file(void **state) {
     clear_out();
 }
 
+/* bfloat16: a widened copy stays in the results folder, so that the receipt can be verified. */
+static void test_bfloat16(void **state) {
+    (void)state;
+    static const char header[] = "{'descr': '<u2', 'fortran_order': False, 'shape': (2, 100), }";
+    char bytes[128 + 2 * 2 * 100], half[PATH], copy[PATH + 16], receipt[PATH + 16];
+    memset(bytes, ' ', 128);
+    memcpy(bytes, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(bytes + 10, header, sizeof header - 1);
+    bytes[127] = '\n';
+    for (int i = 0; i < 200; i++) {
+        const uint16_t bits = (uint16_t)(0x3f80 + i * 37 % 128); /* in [1, 2) */
+        memcpy(bytes + 128 + 2 * i, &bits, 2);
+    }
+    snprintf(half, sizeof half, "%s/half.npy", scratch);
+    snprintf(copy, sizeof copy, "%s/half.npy", out);
+    snprintf(receipt, sizeof receipt, "%s/receipt.json", out);
+    file_write(half, bytes, sizeof bytes);
+    struct program_run run = program_run(WORDS("--sweep", "--profile", small, "--device", "cpu",
+                                               "--input", half, "--bfloat16", "--out", out));
+    if (run.exit_code != 0)
+        fail_msg("ends with %d: %s", run.exit_code, run.errors);
+    program_free(&run);
+    assert_true(file_exists(copy));
+    run = program_run(WORDS("--verify", receipt));
+    assert_int_equal(run.exit_code, 0);
+    program_free(&run);
+    clear_out();
+}
+
 static void test_device(void **state) {
     (void)state;
     char why[256];
@@ -237,6 +266,7 @@ int main(void) {
         cmocka_unit_test(test_names_paste_back),
         cmocka_unit_test(test_unfrozen),
         cmocka_unit_test(test_own_file),
+        cmocka_unit_test(test_bfloat16),
         cmocka_unit_test(test_device),
     };
     return cmocka_run_group_tests(tests, make_all, drop_all);
