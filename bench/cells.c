@@ -332,7 +332,7 @@ static enum tb_status add_statistics(struct builder *b, const struct profile_ent
     enum tb_status status = TB_OK;
     for (size_t i = 0; status == TB_OK && i < entry->statistics.count; i++) {
         struct cell cell = {.kind = CELL_GUMBEL_STATISTIC, .seed = b->plan->seed, .draws = 1};
-        snprintf(cell.statistic, sizeof cell.statistic, "%s", entry->statistics.at[i]);
+        snprintf(cell.statistic, sizeof cell.statistic, "%.31s", entry->statistics.at[i]);
         for (size_t k = 0; status == TB_OK && k < variant_count(entry->kind); k++) {
             struct cell one = cell;
             if (!set_variant(b, entry->kind, k, &one))
