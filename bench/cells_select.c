@@ -7,9 +7,9 @@
 #include <string.h>
 
 /* What Google Benchmark may hang on a name, without its leading slash; `:` wants a number. */
-static const char *const suffixes[] = {"iterations:", "repeats:",   "threads:",     "min_time:",
-                                       "min_warmup_time:", "manual_time", "real_time",
-                                       "process_time", NULL};
+static const char *const suffixes[] = {"iterations:", "repeats:",         "threads:",
+                                       "min_time:",   "min_warmup_time:", "manual_time",
+                                       "real_time",   "process_time",     NULL};
 static const char *const aggregates[] = {"_mean", "_median", "_stddev", "_cv",
                                          "_min",  "_max",    NULL};
 

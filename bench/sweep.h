@@ -23,8 +23,9 @@ struct timing_settings {
 };
 
 struct cell {
-    char name[CELL_NAME_BYTES]; /* topp/<kernel>/<family>/vocab:V/batch:B/p:P/device:D[/l2:L/launch:M]
-                                 */
+    char name
+        [CELL_NAME_BYTES]; /* topp/<kernel>/<family>/vocab:V/batch:B/p:P/device:D[/l2:L/launch:M]
+                            */
     enum cell_kind kind;
     const struct topp_variant *topp;     /* CELL_TOPP */
     const struct gumbel_variant *gumbel; /* the other two */
@@ -41,7 +42,8 @@ struct cell {
     bool timed; /* false: gate only (hazard, statistics) */
     enum expectation expect;
     char expect_rule[32]; /* reject: a gate rule that some row must break, "" = any */
-    double either_share;  /* either: share of the rows of all draws that may be excused, rounded up */
+    double
+        either_share; /* either: share of the rows of all draws that may be excused, rounded up */
     char expect_why[160]; /* the profile's own words, "" when nothing was declared */
 };
 
