@@ -24,6 +24,20 @@ static __device__ __forceinline__ double exact_difference(const struct exact_sol
     return x == solver->max ? 0.0 : (double)x - (double)solver->max;
 }
 
+/* The first logit of a batch, which moves up: loops over a batch without its 16 copies of the body.
+ */
+static __device__ __forceinline__ float exact_take(float4 (&rest)[EXACT_BATCH]) {
+    const float x = rest[0].x;
+#pragma unroll
+    for (int k = 0; k < EXACT_BATCH; k++) {
+        rest[k].x = rest[k].y;
+        rest[k].y = rest[k].z;
+        rest[k].z = rest[k].w;
+        rest[k].w = k + 1 < EXACT_BATCH ? rest[k + 1].x : 0.0f;
+    }
+    return x;
+}
+
 static __device__ void exact_sum_block(struct exact_shared *s, struct exact_sum sum, int which) {
 #pragma unroll
     for (int step = 16; step; step /= 2) {
@@ -59,10 +73,14 @@ static __device__ __noinline__ void exact_weigh_row(const struct exact_solver *s
                                                     int32_t high, bool everything,
                                                     struct exact_sum *all, struct exact_sum *part) {
     struct exact_sum mine = {{0, 0, 0}, 0}, mine_part = {{0, 0, 0}, 0};
-    for (int32_t v = threadIdx.x; v < solver->chunk->vectors; v += EXACT_THREADS) {
-        const float4 vector = exact_load(solver->chunk, v);
-        for (int j = 0; j < 4; j++) {
-            const float x = j == 0 ? vector.x : j == 1 ? vector.y : j == 2 ? vector.z : vector.w;
+    exact_each<false>(solver->chunk, [&](const float4(&vectors)[EXACT_BATCH], int32_t) {
+        float4 rest[EXACT_BATCH];
+#pragma unroll
+        for (int k = 0; k < EXACT_BATCH; k++)
+            rest[k] = vectors[k];
+#pragma unroll 1
+        for (int n = 0; n < 4 * EXACT_BATCH; n++) { /* one logit after the other: long code */
+            const float x = exact_take(rest);
             const int32_t key = exact_key(x);
             const bool in = key > low && key <= high;
             if (!(x > -CUDART_INF_F) || !(in || everything))
@@ -73,7 +91,7 @@ static __device__ __noinline__ void exact_weigh_row(const struct exact_solver *s
             if (in)
                 exact_sum_merge(&mine_part, &one);
         }
-    }
+    });
     exact_sum_block(solver->s, mine, 0);
     exact_sum_block(solver->s, mine_part, 1);
     exact_barrier<kCluster>(solver->s, solver->chunk->args->ranks);
@@ -113,31 +131,37 @@ exact_gather_row(const struct exact_solver *solver, const struct exact_bracket *
     if (threadIdx.x == 0)
         exact_short_clear(s);
     __syncthreads();
-    for (int32_t v = threadIdx.x; v < solver->chunk->vectors; v += EXACT_THREADS) {
-        const float4 vector = exact_load(solver->chunk, v);
-        for (int j = 0; j < 4; j++) {
-            const float x = j == 0 ? vector.x : j == 1 ? vector.y : j == 2 ? vector.z : vector.w;
+    exact_each<false>(solver->chunk, [&](const float4(&vectors)[EXACT_BATCH], int32_t v) {
+        float4 rest[EXACT_BATCH];
+#pragma unroll
+        for (int k = 0; k < EXACT_BATCH; k++)
+            rest[k] = vectors[k];
+#pragma unroll 1
+        for (int n = 0; n < 4 * EXACT_BATCH; n++) {
+            const float x = exact_take(rest);
             const int32_t key = exact_key(x);
-            if (!(x > -CUDART_INF_F) || key < bracket->key_low || key > bracket->key_high ||
-                !(exact_difference(solver, x) >= EXACT_LEAST_EXPONENT))
+            const bool in = x > -CUDART_INF_F && key >= bracket->key_low &&
+                            key <= bracket->key_high &&
+                            exact_difference(solver, x) >= EXACT_LEAST_EXPONENT;
+            const uint32_t lanes = __ballot_sync(~0u, in);
+            if (!lanes)
                 continue;
-            const uint32_t lanes = __activemask();
-            const int leader = __ffs(lanes) - 1;
-            const int32_t key_min = __reduce_min_sync(lanes, key);
-            const int32_t key_max = __reduce_max_sync(lanes, key);
+            const int32_t key_min = __reduce_min_sync(~0u, in ? key : INT32_MAX);
+            const int32_t key_max = __reduce_max_sync(~0u, in ? key : INT32_MIN);
             int32_t place = 0;
-            if (exact_lane() == leader) {
+            if (exact_lane() == 0) {
                 place = atomicAdd(&s->count, __popc(lanes));
                 atomicMin(&s->key_min, key_min);
                 atomicMax(&s->key_max, key_max);
             }
-            place = __shfl_sync(lanes, place, leader) + __popc(lanes & ((1u << exact_lane()) - 1));
-            if (place < EXACT_SHORT_LIST) {
+            place = __shfl_sync(~0u, place, 0) + __popc(lanes & ((1u << exact_lane()) - 1));
+            if (in && place < EXACT_SHORT_LIST) {
                 s->list[place].logit = x;
-                s->list[place].token = solver->chunk->first + 4 * v + j;
+                s->list[place].token =
+                    solver->chunk->first + 4 * (v + n / 4 * EXACT_THREADS) + n % 4;
             }
         }
-    }
+    });
     exact_barrier<kCluster>(solver->s, solver->chunk->args->ranks);
     return exact_short_join<kCluster>(s, solver->chunk);
 }

@@ -51,21 +51,37 @@ static __device__ __forceinline__ struct exact_weight exact_weigh(float x) {
     return weight;
 }
 
+/* Where a bucket's sums stand. Logits of coarse steps fall on buckets 16 or 32 apart: the skip
+ * keeps those out of one bank of shared memory. */
+static __device__ __forceinline__ uint32_t exact_place(uint32_t bucket) {
+    return bucket + bucket / 32;
+}
+
 /* What a thread sums apart: a bucket so common in its warp that atomics would queue. */
 struct exact_hot {
     uint32_t bucket, low, high;
 };
 
+/* *to += value where `in`; predicated, because the compiler would branch around it. */
+static __device__ __forceinline__ void exact_add_if(uint32_t *to, uint32_t value, bool in) {
+    asm volatile("{\n"
+                 ".reg .pred in;\n"
+                 "setp.ne.u32 in, %2, 0;\n"
+                 "@in red.shared.add.u32 [%0], %1;\n"
+                 "}" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                 "r"(value), "r"((uint32_t)in)
+                 : "memory");
+}
+
+template <bool kHot>
 static __device__ __forceinline__ void exact_add(struct exact_shared *s, float x, float floor_,
                                                  struct exact_hot *hot) {
     const struct exact_weight weight = exact_weigh(x);
-    const uint32_t bucket = weight.bits % EXACT_BUCKETS;
-    const bool in = x >= floor_, common = bucket == hot->bucket;
-    if (in && !common) {
-        atomicAdd(&s->low[bucket], exact_low(weight));
-        atomicAdd(&s->high[bucket], exact_high(weight));
-    }
-    if (in && common) {
+    const uint32_t bucket = weight.bits % EXACT_BUCKETS, place = exact_place(bucket);
+    const bool in = x >= floor_, common = kHot && bucket == hot->bucket;
+    exact_add_if(&s->low[place], exact_low(weight), in && !common);
+    exact_add_if(&s->high[place], exact_high(weight), in && !common);
+    if (kHot && in && common) {
         hot->low += exact_low(weight);
         hot->high += exact_high(weight);
     }
@@ -78,8 +94,8 @@ static __device__ __forceinline__ void exact_hot_flush(struct exact_shared *s,
     const uint32_t low = __reduce_add_sync(~0u, hot->low);
     const uint32_t high = __reduce_add_sync(~0u, hot->high);
     if (exact_lane() == 0) {
-        atomicAdd(&s->low[hot->bucket], low);
-        atomicAdd(&s->high[hot->bucket], high);
+        atomicAdd(&s->low[exact_place(hot->bucket)], low);
+        atomicAdd(&s->high[exact_place(hot->bucket)], high);
     }
     hot->low = hot->high = 0;
 }
@@ -95,12 +111,12 @@ static __device__ __forceinline__ struct exact_hot exact_hot_pick(float sample, 
 
 static __device__ __forceinline__ void exact_clear(struct exact_shared *s,
                                                    const struct exact_args *args) {
-    for (int i = threadIdx.x; i < EXACT_BUCKETS / 4; i += EXACT_THREADS) {
-        ((uint4 *)s->low)[i] = make_uint4(0, 0, 0, 0);
-        ((uint4 *)s->high)[i] = make_uint4(0, 0, 0, 0);
-        if (args->wide)
-            ((uint4 *)exact_over(args->ranks))[i] = make_uint4(0, 0, 0, 0);
-    }
+    uint4 *const sums = (uint4 *)s->low; /* high lies behind */
+    for (int i = threadIdx.x; i < 2 * EXACT_PLACES / 4; i += EXACT_THREADS)
+        sums[i] = make_uint4(0, 0, 0, 0);
+    if (args->wide)
+        for (int i = threadIdx.x; i < EXACT_BUCKETS; i += EXACT_THREADS)
+            exact_over(args->ranks)[i] = 0;
 }
 
 /* Makes room for another EXACT_SEGMENT logits. */
@@ -108,9 +124,10 @@ static __device__ __noinline__ void exact_fold(struct exact_shared *s, int32_t r
     uint32_t *const over = exact_over(ranks);
     __syncthreads();
     for (int i = threadIdx.x; i < EXACT_BUCKETS; i += EXACT_THREADS) {
-        const uint64_t sum = s->low[i] + ((uint64_t)s->high[i] << 16);
-        s->low[i] = (uint32_t)sum & 0xffff;
-        s->high[i] = (uint32_t)(sum >> 16) & 0xffff;
+        const uint32_t place = exact_place(i);
+        const uint64_t sum = s->low[place] + ((uint64_t)s->high[place] << 16);
+        s->low[place] = (uint32_t)sum & 0xffff;
+        s->high[place] = (uint32_t)(sum >> 16) & 0xffff;
         over[i] += (uint32_t)(sum >> 32);
     }
     __syncthreads();
@@ -120,7 +137,7 @@ static __device__ __forceinline__ float exact_max4(float4 v) {
     return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w));
 }
 
-/* The thread's first vector, once it is there. */
+/* The thread's first vector, once its batch is there. */
 static __device__ __forceinline__ float4 exact_first(const struct exact_chunk *chunk) {
     asm volatile("cp.async.wait_group %0;" ::"n"((int)EXACT_AHEAD - 1) : "memory");
     if ((int32_t)threadIdx.x < exact_cached(chunk))
@@ -129,24 +146,40 @@ static __device__ __forceinline__ float4 exact_first(const struct exact_chunk *c
 }
 
 /* Sums the whole chunk into the buckets; returns the thread's greatest logit. */
+template <bool kHot>
+static __device__ __forceinline__ float exact_histogram_with(struct exact_shared *s,
+                                                             const struct exact_chunk *chunk,
+                                                             float floor_, struct exact_hot *hot) {
+    float max = -CUDART_INF_F;
+    exact_each<true>(chunk, [&](const float4(&x)[EXACT_BATCH], int32_t v) {
+        const int32_t first = v - (int32_t)threadIdx.x;
+        if (chunk->args->wide && first && first % (EXACT_SEGMENT / 4) == 0) {
+            if (kHot)
+                exact_hot_flush(s, hot);
+            exact_fold(s, chunk->args->ranks);
+        }
+#pragma unroll
+        for (int k = 0; k < EXACT_BATCH; k++) {
+            max = fmaxf(max, exact_max4(x[k]));
+            exact_add<kHot>(s, x[k].x, floor_, hot);
+            exact_add<kHot>(s, x[k].y, floor_, hot);
+            exact_add<kHot>(s, x[k].z, floor_, hot);
+            exact_add<kHot>(s, x[k].w, floor_, hot);
+        }
+    });
+    if (kHot)
+        exact_hot_flush(s, hot);
+    return max;
+}
+
 static __device__ __forceinline__ float
 exact_histogram(struct exact_shared *s, const struct exact_chunk *chunk, float floor_) {
     struct exact_hot hot = exact_hot_pick(exact_first(chunk).x, floor_);
-    float max = -CUDART_INF_F;
-    exact_each<true>(chunk, [&](float4 x, int32_t v) {
-        if (chunk->args->wide && v >= EXACT_THREADS && v % (EXACT_SEGMENT / 4) < EXACT_THREADS) {
-            exact_hot_flush(s, &hot);
-            exact_fold(s, chunk->args->ranks);
-        }
-        max = fmaxf(max, exact_max4(x));
-        exact_add(s, x.x, floor_, &hot);
-        exact_add(s, x.y, floor_, &hot);
-        exact_add(s, x.z, floor_, &hot);
-        exact_add(s, x.w, floor_, &hot);
-    });
-    exact_hot_flush(s, &hot);
-    return max;
+    if (hot.bucket >= EXACT_BUCKETS) /* the same in the whole warp; block barriers match */
+        return exact_histogram_with<false>(s, chunk, floor_, &hot);
+    return exact_histogram_with<true>(s, chunk, floor_, &hot);
 }
+static_assert(EXACT_SEGMENT / 4 % EXACT_STEP == 0, "folds come between batches");
 
 #define EXACT_E_STEP 0x1.04080ab55de39p+0      /* e^(1/64) */
 #define EXACT_E_STEP_DOWN 0x1.f80feabfeefa5p-1 /* e^(-1/64) */
@@ -176,10 +209,12 @@ static __device__ const double exact_e_fine[32] = {
     0x1.1d96b0eff0e79p+0, 0x1.14cd4fc989cd6p+0, 0x1.0c49236829e8cp+0, 0x1.04080ab55de39p+0,
 };
 
-/* e^(8 i / 64): the thread's first bucket within its logit. */
-static __device__ const double exact_e_place[8] = {
-    0x1.0000000000000p+0, 0x1.2216045b6f5cdp+0, 0x1.48b5e3c3e8186p+0, 0x1.747a513dbef6ap+0,
-    0x1.a61298e1e069cp+0, 0x1.de455df80e3c0p+0, 0x1.0ef9db467dcf8p+1, 0x1.330e587b62b28p+1,
+/* e^(4 i / 64): the thread's first bucket within its logit. */
+static __device__ const double exact_e_place[16] = {
+    0x1.0000000000000p+0, 0x1.1082b577d34edp+0, 0x1.2216045b6f5cdp+0, 0x1.34cb8170b5835p+0,
+    0x1.48b5e3c3e8186p+0, 0x1.5de9176045ff5p+0, 0x1.747a513dbef6ap+0, 0x1.8c802477b0010p+0,
+    0x1.a61298e1e069cp+0, 0x1.c14b431256446p+0, 0x1.de455df80e3c0p+0, 0x1.fd1de6182f8c9p+0,
+    0x1.0ef9db467dcf8p+1, 0x1.2073d3f1bd518p+1, 0x1.330e587b62b28p+1, 0x1.46dc04f4e5338p+1,
 };
 
 enum {
@@ -193,19 +228,14 @@ static __device__ __forceinline__ void
 exact_coarsen(struct exact_shared *s, const struct exact_chunk *chunk, double scale) {
     double mass = 0.0;
 #pragma unroll
-    for (int n = 0; n < EXACT_EACH / 4; n++) {
-        const int at = threadIdx.x * (EXACT_EACH / 4) + n;
-        const uint4 low = ((const uint4 *)s->low)[at], high = ((const uint4 *)s->high)[at];
-        uint64_t fixed[4] = {low.x + ((uint64_t)high.x << 16), low.y + ((uint64_t)high.y << 16),
-                             low.z + ((uint64_t)high.z << 16), low.w + ((uint64_t)high.w << 16)};
+    for (int n = 0; n < EXACT_EACH; n++) {
+        const int bucket = threadIdx.x * EXACT_EACH + n;
+        const uint32_t place = exact_place(bucket);
+        uint64_t fixed = s->low[place] + ((uint64_t)s->high[place] << 16);
         if (chunk->args->wide)
-            for (int i = 0; i < 4; i++)
-                fixed[i] += (uint64_t)exact_over(chunk->args->ranks)[4 * at + i] << 32;
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            mass += (double)fixed[i] * scale;
-            scale *= EXACT_E_STEP;
-        }
+            fixed += (uint64_t)exact_over(chunk->args->ranks)[bucket] << 32;
+        mass += (double)fixed * scale;
+        scale *= EXACT_E_STEP;
     }
 #pragma unroll
     for (int step = EXACT_SHARERS / 2; step; step /= 2)
@@ -289,11 +319,14 @@ static __device__ __forceinline__ void exact_locate(struct exact_shared *s,
         const double target = (double)p * __shfl_sync(~0u, upto, 31);
         const int bin = exact_reach(mass[0], upto, 0.0, target, &above);
         const uint32_t bits = (top - bin) << 6 | 63; /* its highest bucket */
-        const int32_t high = bits % EXACT_BUCKETS - 2 * lane;
+        const uint32_t high = bits % EXACT_BUCKETS - 2 * lane;
+#pragma unroll
         for (int n = 0; n < 2; n++) {
-            s->fine.fixed[2 * lane + n] = s->low[high - n] + ((uint64_t)s->high[high - n] << 16);
+            const uint32_t place = exact_place(high - n);
+            uint64_t fixed = s->low[place] + ((uint64_t)s->high[place] << 16);
             if (chunk->args->wide)
-                s->fine.fixed[2 * lane + n] += (uint64_t)exact_over(ranks)[high - n] << 32;
+                fixed += (uint64_t)exact_over(ranks)[high - n] << 32;
+            s->fine.fixed[2 * lane + n] = fixed;
         }
         exact_exchange<kCluster>(s, exact_fine_in(ranks) + chunk->rank, &s->fine, sizeof s->fine,
                                  ranks);

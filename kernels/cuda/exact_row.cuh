@@ -2,23 +2,27 @@
 #ifndef TOPP_KERNELS_CUDA_EXACT_ROW_CUH
 #define TOPP_KERNELS_CUDA_EXACT_ROW_CUH
 
+#include "kernels/cuda/exact_args.h"
 #include "kernels/cuda/exact_exp.cuh"
 
 #include <cooperative_groups.h>
 #include <math_constants.h>
 #include <stdint.h>
 
+#ifndef EXACT_THREADS
+#error "threads a block: set by the file that includes this"
+#endif
+
 enum {
-    EXACT_THREADS = 512,
     EXACT_WARPS = EXACT_THREADS / 32,
-    EXACT_BUCKETS = 4096,       /* of 1/64 logit: a window of 64 logits, used as a ring */
+    EXACT_BUCKETS = 4096, /* of 1/64 logit: a window of 64 logits, used as a ring */
+    EXACT_PLACES = EXACT_BUCKETS + EXACT_BUCKETS / 32, /* of them, one skipped after each 32 */
     EXACT_BINS_COARSE = 64,     /* of a logit, 64 buckets each: the same window */
     EXACT_BINS = EXACT_THREADS, /* finer division of one bucket; one bin a thread */
     EXACT_LISTED = 2048,        /* room for tokens of the boundary's bucket */
     EXACT_LIST_MOST = 1022,     /* the same of one block, at most */
     EXACT_SHORT_LIST = 128,     /* a block's list in binary64 */
     EXACT_FINAL = 64,           /* tokens compared one by one at the end */
-    EXACT_SEGMENT = 65536,      /* logits that 32-bit sums of 16-bit halves surely hold */
 };
 
 struct exact_entry {
@@ -46,7 +50,7 @@ struct exact_list {
 struct __align__(16) exact_shared {
     /* Halves of sums of 32-bit weights. Once they are read out: low holds the lists that came in,
      * high the bins and, behind them, the block's own list. */
-    uint32_t low[EXACT_BUCKETS], high[EXACT_BUCKETS];
+    uint32_t low[EXACT_PLACES], high[EXACT_PLACES];
     struct exact_coarse coarse;
     struct exact_fine fine;
     uint64_t barrier; /* mbarrier: one arrival of each block of the row */
@@ -67,19 +71,6 @@ struct __align__(16) exact_shared {
     uint32_t ties;
     int32_t count, key_min, key_max;
     struct exact_entry list[EXACT_SHORT_LIST];
-};
-
-struct exact_args {
-    float *logits;
-    const float *p;
-    uint32_t *escalated; /* [batch] */
-    int64_t vocab, stride;
-    float mask_value;
-    int32_t ranks; /* blocks a row: 1, or the cluster's size, a power of two up to 16 */
-    int32_t rank_bits;
-    int32_t chunk;  /* vectors a block */
-    int32_t cached; /* most vectors that fit shared memory */
-    int32_t wide;   /* a chunk passes EXACT_SEGMENT: a third limb of sums */
 };
 
 /* A block's part of a row. Vector v holds tokens first + 4v .. first + 4v + 3; the row's first and
@@ -111,7 +102,7 @@ static __device__ __forceinline__ float4 *exact_cache(const struct exact_args *a
 }
 
 static __device__ __forceinline__ struct exact_list *exact_list_out(struct exact_shared *s) {
-    return (struct exact_list *)(s->high + EXACT_BUCKETS / 2);
+    return (struct exact_list *)(s->high + 2 * EXACT_BINS);
 }
 
 /* A rank's list as it came in; without clusters the block's own is it. */
@@ -319,19 +310,21 @@ static __device__ __forceinline__ void exact_copy_async(float4 *to, const float 
         "l"(from));
 }
 
-enum {
-    EXACT_AHEAD = 8,  /* vectors a thread has on their way to shared memory at a time */
-    EXACT_STREAM = 4, /* the same to registers, for what does not fit shared memory */
-};
+/* Vectors a thread takes at a time, EXACT_THREADS apart; batches on their way at a time. */
+enum { EXACT_BATCH = 4, EXACT_STEP = EXACT_BATCH * EXACT_THREADS, EXACT_AHEAD = 2 };
 
-/* Starts vector v of the chunk on its way to shared memory; the same thread reads it. */
+/* Starts the thread's batch from vector v on its way to shared memory; itself will read it. */
 static __device__ __forceinline__ void exact_fetch(const struct exact_chunk *chunk, int32_t v) {
-    if (v < exact_cached(chunk)) {
-        float4 *const to = exact_cache(chunk->args) + v;
+    const int32_t end = exact_cached(chunk);
+    float4 *const cache = exact_cache(chunk->args);
+#pragma unroll
+    for (int k = 0; k < EXACT_BATCH; k++, v += EXACT_THREADS) {
+        if (v >= end)
+            break;
         if (exact_whole(chunk, chunk->first + 4 * v))
-            exact_copy_async(to, chunk->base + 4 * (int64_t)v);
+            exact_copy_async(cache + v, chunk->base + 4 * (int64_t)v);
         else
-            *to = exact_load(chunk, v);
+            cache[v] = exact_load(chunk, v);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -339,41 +332,38 @@ static __device__ __forceinline__ void exact_fetch(const struct exact_chunk *chu
 /* To be called once, before the first exact_each. */
 static __device__ __forceinline__ void exact_fetch_first(const struct exact_chunk *chunk) {
 #pragma unroll 1
-    for (int k = 0; k < EXACT_AHEAD; k++)
-        exact_fetch(chunk, k * EXACT_THREADS + threadIdx.x);
+    for (int b = 0; b < EXACT_AHEAD; b++)
+        exact_fetch(chunk, b * EXACT_STEP + threadIdx.x);
 }
 
-/* Calls visit(vector, v) for each vector of the chunk, from shared or global memory. The whole
- * block takes part: threads past the end see -inf and v >= chunk->vectors. kFetch: the first pass,
- * which brings the vectors to shared memory. */
+/* Calls visit(vectors, v) for each batch of the chunk: vectors v + k * EXACT_THREADS, from shared
+ * or global memory. The whole block takes part; past the end there are -inf. kFetch: the first
+ * pass, which brings the chunk to shared memory. */
 template <bool kFetch, class Visit>
 static __device__ __forceinline__ void exact_each(const struct exact_chunk *chunk, Visit visit) {
     const int32_t end = exact_cached(chunk);
-    const int32_t iterations = (chunk->vectors + EXACT_THREADS - 1) / EXACT_THREADS;
-    const int32_t cached = (end + EXACT_THREADS - 1) / EXACT_THREADS; /* iterations */
     const float4 *const cache = exact_cache(chunk->args);
-    float4 next[EXACT_STREAM];
-    if (chunk->vectors > end) {
-#pragma unroll
-        for (int k = 0; k < EXACT_STREAM; k++)
-            next[k] = exact_load(chunk, (cached + k) * EXACT_THREADS + threadIdx.x);
-    }
-    int32_t v = threadIdx.x;
 #pragma unroll 1
-    for (int32_t i = 0; i < iterations; i++, v += EXACT_THREADS) {
-        float4 x;
+    for (int32_t first = 0; first < chunk->vectors; first += EXACT_STEP) {
+        const int32_t v = first + threadIdx.x;
+        float4 x[EXACT_BATCH];
         if (kFetch) {
-            exact_fetch(chunk, v + EXACT_AHEAD * EXACT_THREADS);
+            if (first + EXACT_AHEAD * EXACT_STEP < end)
+                exact_fetch(chunk, v + EXACT_AHEAD * EXACT_STEP);
+            else
+                asm volatile("cp.async.commit_group;" ::: "memory");
             asm volatile("cp.async.wait_group %0;" ::"n"((int)EXACT_AHEAD) : "memory");
         }
-        if (i < cached) {
-            x = v < end ? cache[v] : exact_load(chunk, v);
-        } else {
-            x = next[0];
+        if (first + EXACT_STEP <= end) {
 #pragma unroll
-            for (int k = 0; k < EXACT_STREAM - 1; k++)
-                next[k] = next[k + 1];
-            next[EXACT_STREAM - 1] = exact_load(chunk, v + EXACT_STREAM * EXACT_THREADS);
+            for (int k = 0; k < EXACT_BATCH; k++)
+                x[k] = cache[v + k * EXACT_THREADS];
+        } else {
+#pragma unroll
+            for (int k = 0; k < EXACT_BATCH; k++) {
+                const int32_t at = v + k * EXACT_THREADS;
+                x[k] = at < end ? cache[at] : exact_load(chunk, at);
+            }
         }
         visit(x, v);
     }

@@ -4,8 +4,10 @@
 
 #include "kernels/cuda/exact_mass.cuh"
 
-enum { EXACT_BIN_BITS = 9 };
+enum { EXACT_BIN_BITS = EXACT_THREADS == 1024 ? 10 : 9 };
 static_assert(1 << EXACT_BIN_BITS == EXACT_BINS, "a bin a thread");
+
+enum { EXACT_FEW = 24 }; /* tokens that are compared without bins */
 
 enum exact_verdict { EXACT_UNSURE = 0, EXACT_NARROWED, EXACT_DONE };
 
@@ -40,72 +42,61 @@ static __device__ __forceinline__ void exact_list_clear(struct exact_shared *s) 
     list->key_max = INT32_MIN;
 }
 
-/* Appends the warp's tokens that lie in the bracket to the block's list (as far as it goes). */
-static __device__ __forceinline__ void exact_append(struct exact_list *list, int32_t room, float4 v,
-                                                    int32_t token, float low, float high) {
-    struct exact_entry *const entries = (struct exact_entry *)(list + 1);
-    const float x[4] = {v.x, v.y, v.z, v.w};
-    bool in[4];
-    int32_t mine = 0;
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        in[j] = x[j] >= low && x[j] <= high;
-        mine += in[j];
-    }
-    /* Up to 4 a lane: ranks from the ballots of the two low bits and of "all four". */
-    const uint32_t before = (1u << exact_lane()) - 1;
-    const uint32_t ones = __ballot_sync(~0u, mine & 1), twos = __ballot_sync(~0u, mine & 2);
-    const uint32_t fours = __ballot_sync(~0u, mine & 4);
-    int32_t place = __popc(ones & before) + 2 * __popc(twos & before) + 4 * __popc(fours & before);
-    const int32_t count = __popc(ones) + 2 * __popc(twos) + 4 * __popc(fours);
-    int32_t base = 0;
-    if (exact_lane() == 0)
-        base = atomicAdd(&list->count, count);
-    place += __shfl_sync(~0u, base, 0);
-    if (!mine)
-        return;
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        if (in[j]) {
-            if (place < room) {
-                entries[place].logit = x[j];
-                entries[place].token = token + j;
-            }
-            place++;
-        }
-    }
-}
-
 /* Lists the chunk's tokens in the bracket; their number and extreme keys. */
 static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
                                                     const struct exact_chunk *chunk,
                                                     const struct exact_bracket *bracket) {
     struct exact_list *const list = exact_list_out(s);
-    const int32_t room = exact_list_room(chunk->args->rank_bits);
+    struct exact_entry *const entries = (struct exact_entry *)(list + 1);
+    const int32_t room = exact_list_room(chunk->args->rank_bits), end = exact_cached(chunk);
+    const float *const cache = (const float *)exact_cache(chunk->args);
     const float low = exact_logit(bracket->key_low), high = exact_logit(bracket->key_high);
-    float min = CUDART_INF_F, max = -CUDART_INF_F;
-    exact_each<false>(chunk, [&](float4 v, int32_t i) {
-        const float x[4] = {v.x, v.y, v.z, v.w};
-        float least = CUDART_INF_F, most = -CUDART_INF_F;
+    /* |x - centre| <= radius, rounded generously, tells nearly all that are outside; the few that
+     * pass are read again one by one. */
+    const float centre = low + 0.5f * (high - low);
+    const float radius = (high - low) * 0.50001f + fabsf(centre) * 0x1p-22f;
+    int32_t unlisted = 0, key_min = INT32_MAX, key_max = INT32_MIN;
+    exact_each<false>(chunk, [&](const float4(&x)[EXACT_BATCH], int32_t v) {
+        uint32_t near = 0;
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            const bool in = x[j] >= low && x[j] <= high;
-            least = in ? fminf(least, x[j]) : least;
-            most = in ? fmaxf(most, x[j]) : most;
+        for (int k = 0; k < EXACT_BATCH; k++) {
+            near |= fabsf(x[k].x - centre) <= radius ? 1u << (4 * k) : 0;
+            near |= fabsf(x[k].y - centre) <= radius ? 2u << (4 * k) : 0;
+            near |= fabsf(x[k].z - centre) <= radius ? 4u << (4 * k) : 0;
+            near |= fabsf(x[k].w - centre) <= radius ? 8u << (4 * k) : 0;
         }
-        if (!__any_sync(~0u, least <= most))
+        if (!near)
             return;
-        min = fminf(min, least);
-        max = fmaxf(max, most);
-        exact_append(list, room, v, chunk->first + 4 * i, low, high);
-    });
-    if (__any_sync(~0u, min <= max)) {
-        const int32_t key_min = __reduce_min_sync(~0u, exact_key(min));
-        const int32_t key_max = __reduce_max_sync(~0u, exact_key(max));
-        if (exact_lane() == 0) {
-            atomicMin(&list->key_min, key_min);
-            atomicMax(&list->key_max, key_max);
+        const bool full = *(volatile int32_t *)&list->count > room; /* only the count matters */
+#pragma unroll 1
+        for (; near; near &= near - 1) {
+            const int n = __ffs(near) - 1;
+            const int32_t vector = v + n / 4 * EXACT_THREADS;
+            const float logit =
+                vector < end ? cache[4 * vector + n % 4] : chunk->base[4 * (int64_t)vector + n % 4];
+            if (!(logit >= low && logit <= high))
+                continue;
+            key_min = min(key_min, exact_key(logit));
+            key_max = max(key_max, exact_key(logit));
+            if (full) {
+                unlisted++;
+                continue;
+            }
+            const int32_t place = atomicAdd(&list->count, 1);
+            if (place < room) {
+                entries[place].logit = logit;
+                entries[place].token = chunk->first + 4 * vector + n % 4;
+            }
         }
+    });
+    key_min = __reduce_min_sync(~0u, key_min);
+    key_max = __reduce_max_sync(~0u, key_max);
+    unlisted = __reduce_add_sync(~0u, unlisted);
+    if (exact_lane() == 0 && key_min <= key_max) {
+        atomicMin(&list->key_min, key_min);
+        atomicMax(&list->key_max, key_max);
+        if (unlisted)
+            atomicAdd(&list->count, unlisted);
     }
 }
 
@@ -224,6 +215,8 @@ static __device__ __forceinline__ void exact_compare(struct exact_shared *s,
     }
     const double here = (double)sum * bracket->unit - bracket->target;
     const double above = here - (double)exact_fixed(exact_weigh(mine.logit)) * bracket->unit;
+    if (here > bracket->margin) /* the boundary is at this token or above: surely inside */
+        s->bin_last = 0;
     if (here >= 0.0 && above < 0.0) {
         s->result = mine;
         s->verdict = here > bracket->margin && -above > bracket->margin ? EXACT_DONE : EXACT_UNSURE;
@@ -252,6 +245,19 @@ exact_settle_list(struct exact_shared *s, const struct exact_chunk *chunk,
     const int shift = exact_bin_shift(found);
     const int bits = chunk->args->rank_bits;
     exact_bins_clear(s);
+    if (found->count <= EXACT_FEW && bracket->target > bracket->margin) {
+        exact_each_listed<kCluster>(s, bits, [&](struct exact_entry entry) {
+            s->final_list[atomicAdd(&s->final_count, 1)] = entry;
+        });
+        bracket->key_low = found->key_min;
+        bracket->key_high = found->key_max;
+        if (threadIdx.x == 0)
+            s->bin_first = 0;
+        __syncthreads();
+        exact_compare(s, bracket);
+        __syncthreads();
+        return (enum exact_verdict)s->verdict;
+    }
     exact_each_listed<kCluster>(s, bits, [&](struct exact_entry entry) {
         const int bin = exact_bin(found, shift, entry.logit);
         const struct exact_weight weight = exact_weigh(entry.logit);
@@ -281,37 +287,40 @@ exact_settle_list(struct exact_shared *s, const struct exact_chunk *chunk,
     return (enum exact_verdict)s->verdict;
 }
 
-/* Weights of the bracket's tokens into bins, straight from the chunk. */
+/* Weights of the bracket's tokens into bins, straight from the chunk. A thread adds up runs of one
+ * bin by itself: ties would queue at one address. */
 static __device__ __forceinline__ void exact_fill_bins(struct exact_shared *s,
                                                        const struct exact_chunk *chunk,
                                                        const struct exact_found *found, int shift) {
     const float low = exact_logit(found->key_min), high = exact_logit(found->key_max);
-    exact_each<false>(chunk, [&](float4 v, int32_t) {
-        const float x[4] = {v.x, v.y, v.z, v.w};
+    uint32_t *const lows = exact_bins(s, 0), *const highs = exact_bins(s, 1);
+    uint32_t low_sum = 0, high_sum = 0;
+    int run = 0;
+    exact_each<false>(chunk, [&](const float4(&x)[EXACT_BATCH], int32_t) {
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            const bool in = x[j] >= low && x[j] <= high;
-            const uint32_t lanes = __ballot_sync(~0u, in);
-            if (!in)
-                continue;
-            const struct exact_weight weight = exact_weigh(x[j]);
-            const uint32_t low_half = exact_low(weight), high_half = exact_high(weight);
-            const int bin = exact_bin(found, shift, x[j]);
-            int all;
-            __match_all_sync(lanes, bin, &all);
-            if (all) { /* ties: one atomic for the warp */
-                const uint32_t low_sum = __reduce_add_sync(lanes, low_half);
-                const uint32_t high_sum = __reduce_add_sync(lanes, high_half);
-                if (exact_lane() == __ffs(lanes) - 1) {
-                    atomicAdd(&exact_bins(s, 0)[bin], low_sum);
-                    atomicAdd(&exact_bins(s, 1)[bin], high_sum);
+        for (int k = 0; k < EXACT_BATCH; k++) {
+            const float values[4] = {x[k].x, x[k].y, x[k].z, x[k].w};
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                if (!(values[j] >= low && values[j] <= high))
+                    continue;
+                const struct exact_weight weight = exact_weigh(values[j]);
+                const int bin = exact_bin(found, shift, values[j]);
+                if (bin != run && high_sum) {
+                    atomicAdd(&lows[run], low_sum);
+                    atomicAdd(&highs[run], high_sum);
+                    low_sum = high_sum = 0;
                 }
-            } else {
-                atomicAdd(&exact_bins(s, 0)[bin], low_half);
-                atomicAdd(&exact_bins(s, 1)[bin], high_half);
+                run = bin;
+                low_sum += exact_low(weight);
+                high_sum += exact_high(weight);
             }
         }
     });
+    if (high_sum) {
+        atomicAdd(&lows[run], low_sum);
+        atomicAdd(&highs[run], high_sum);
+    }
 }
 
 /* Narrows a bracket with more tokens than lists hold. Ends behind a barrier of the row. */
@@ -347,11 +356,15 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
     for (int i = 0; i < each; i++)
         slots[i * EXACT_THREADS + threadIdx.x] = 0;
     __syncthreads();
-    exact_each<false>(chunk, [&](float4 v, int32_t i) {
-        const int mine = (v.x == logit) + (v.y == logit) + (v.z == logit) + (v.w == logit);
-        const uint32_t count = __reduce_add_sync(~0u, mine);
-        if (exact_lane() == 0 && count)
-            atomicAdd(&slots[i / 32 / group], count);
+    exact_each<false>(chunk, [&](const float4(&x)[EXACT_BATCH], int32_t v) {
+#pragma unroll
+        for (int k = 0; k < EXACT_BATCH; k++) {
+            const int mine =
+                (x[k].x == logit) + (x[k].y == logit) + (x[k].z == logit) + (x[k].w == logit);
+            const uint32_t count = __reduce_add_sync(~0u, mine);
+            if (exact_lane() == 0 && count)
+                atomicAdd(&slots[(v + k * EXACT_THREADS) / 32 / group], count);
+        }
     });
     __syncthreads();
     uint32_t sum = 0;

@@ -1,0 +1,39 @@
+/* What the launcher of `exact` and its kernels agree on. */
+#ifndef TOPP_KERNELS_CUDA_EXACT_ARGS_H
+#define TOPP_KERNELS_CUDA_EXACT_ARGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    EXACT_SEGMENT = 65536, /* logits that 32-bit sums of 16-bit halves surely hold */
+    EXACT_GREATEST_CLUSTER = 16,
+};
+
+struct exact_args {
+    float *logits;
+    const float *p;
+    uint32_t *escalated; /* [batch] */
+    int64_t vocab, stride;
+    float mask_value;
+    int32_t ranks; /* blocks a row: 1, or the cluster's size, a power of two up to 16 */
+    int32_t rank_bits;
+    int32_t chunk;  /* vectors of four logits a block */
+    int32_t cached; /* most vectors that fit shared memory */
+    int32_t wide;   /* a chunk passes EXACT_SEGMENT: a third limb of sums */
+};
+
+/* The kernel for one number of threads a block. */
+struct exact_kernel {
+    const void *single, *cluster; /* without clusters, with */
+    int32_t threads;
+    /* Shared memory besides the row's cache, in bytes: fixed, for each block of the row, if wide.
+     */
+    size_t fixed_bytes, rank_bytes, wide_bytes;
+};
+
+/* 512 threads: parts of up to some ten thousand logits, where what every warp does alike weighs
+ * most. 1,024 threads: longer parts, where loops need warps in flight. */
+extern const struct exact_kernel exact_kernel_short, exact_kernel_long;
+
+#endif

@@ -1,0 +1,263 @@
+/* The kernel of `exact`: one row a cluster (or block), read once, written once. */
+#ifndef TOPP_KERNELS_CUDA_EXACT_KERNEL_CUH
+#define TOPP_KERNELS_CUDA_EXACT_KERNEL_CUH
+
+#include "kernels/cuda/exact_escalate.cuh"
+
+/* What becomes of a row; written to the workspace for whoever wants to count. */
+enum exact_path { EXACT_FAST = 0, EXACT_ESCALATED = 1 };
+
+static __device__ __forceinline__ void exact_open(const struct exact_args *args, int64_t row,
+                                                  int32_t rank, struct exact_chunk *chunk) {
+    float *const start = args->logits + row * args->stride;
+    const int32_t shift = (int32_t)((uintptr_t)start / 4 % 4);
+    const int64_t vectors = (args->vocab + shift + 3) / 4;
+    const int64_t begin = (int64_t)rank * args->chunk;
+    const int64_t left = vectors - begin;
+    chunk->args = args;
+    chunk->base = start - shift + 4 * begin;
+    chunk->first = (int32_t)(4 * begin) - shift;
+    chunk->vectors = left <= 0 ? 0 : left < args->chunk ? (int32_t)left : args->chunk;
+    chunk->rank = rank;
+}
+
+/* Greatest logit of what came first, for the whole block; and shared memory ready for sums. */
+static __device__ __forceinline__ float exact_prepare(struct exact_shared *s,
+                                                      const struct exact_chunk *chunk) {
+    const int32_t warp_max = __reduce_max_sync(~0u, exact_key(exact_max4(exact_first(chunk))));
+    if (exact_lane() == 0)
+        s->warp_max[threadIdx.x / 32] = warp_max;
+    __syncthreads();
+    const int32_t early_max = __reduce_max_sync(~0u, s->warp_max[exact_lane() % EXACT_WARPS]);
+    if (threadIdx.x == 0)
+        s->coarse.early_max = early_max;
+    return exact_logit(early_max);
+}
+
+/* Sums the row and finds the boundary's bucket, in a second try with a better floor if the first
+ * left the ring's window. Everything ends up in s->found and its neighbours. */
+template <bool kCluster>
+static __device__ __forceinline__ void exact_find(struct exact_shared *s,
+                                                  const struct exact_chunk *chunk, float p) {
+    const double scale = exact_e_place[threadIdx.x * (EXACT_EACH / 4) % 16];
+    const double scale_coarse = exact_e_coarse[exact_lane()];
+    const double scale_fine = exact_e_fine[exact_lane()];
+    float least = exact_floor(exact_prepare(s, chunk));
+#pragma unroll 1
+    for (int again = 0;; again++) {
+        const float mine = exact_histogram(s, chunk, least);
+        const int32_t warp_max = __reduce_max_sync(~0u, exact_key(mine));
+        if (exact_lane() == 0)
+            atomicMax(&s->coarse.chunk_max, warp_max);
+        __syncthreads();
+        exact_coarsen(s, chunk, scale);
+        exact_publish();
+        if (!again)
+            exact_meet<kCluster>();
+        __syncthreads();
+        if (threadIdx.x < 32)
+            exact_locate<kCluster>(s, chunk, p, scale_coarse, scale_fine);
+        __syncthreads();
+        if (s->found != EXACT_ALIASED || again)
+            return;
+        least = exact_floor(s->max);
+        exact_barrier<kCluster>(s, chunk->args->ranks);
+        exact_clear(s, chunk->args);
+        if (threadIdx.x == 0) /* what floor the sums have now */
+            s->coarse.early_max = exact_key(s->max);
+        __syncthreads();
+    }
+}
+
+/* From a bracket to the boundary in s->result. Returns the number of tokens kept at its logit, 0
+ * for "up to the token"; *sure false where only binary64 can tell. */
+template <bool kCluster>
+static __device__ __forceinline__ uint32_t exact_settle(struct exact_shared *s,
+                                                        const struct exact_chunk *chunk,
+                                                        struct exact_bracket *bracket, bool *sure) {
+    const int most = 8; /* each round divides the bracket by up to 1,024 */
+    *sure = false;
+    if (threadIdx.x == 0)
+        exact_list_clear(s);
+    __syncthreads();
+#pragma unroll 1
+    for (int round = 0; round < most; round++) {
+        if (round) {
+            exact_barrier<kCluster>(s, chunk->args->ranks);
+            if (threadIdx.x == 0)
+                exact_list_clear(s);
+            __syncthreads();
+        }
+        exact_gather(s, chunk, bracket);
+        exact_share<kCluster>(s, chunk);
+        const struct exact_found found = exact_join<kCluster>(s, chunk);
+        if (found.count <= 0)
+            return 0;
+        if (found.key_min == found.key_max && found.count > EXACT_FINAL) {
+            const uint32_t kept = exact_settle_ties(found, *bracket);
+            bracket->key_low = bracket->key_high = found.key_max;
+            *sure = kept > 0;
+            if (threadIdx.x == 0)
+                s->result.logit = exact_logit(found.key_max);
+            __syncthreads();
+            return kept;
+        }
+        if (found.listed) {
+            const enum exact_verdict verdict =
+                exact_settle_list<kCluster>(s, chunk, &found, bracket);
+            *sure = verdict == EXACT_DONE;
+            if (verdict == EXACT_NARROWED)
+                continue;
+            if (verdict == EXACT_UNSURE && (s->bin_first < 0 || s->bin_last < 0))
+                bracket->key_low = INT32_MIN, bracket->key_high = INT32_MAX;
+            return 0;
+        }
+        /* Copies: what a called function gets by address would live in memory for all. */
+        const struct exact_chunk chunk_copy = *chunk;
+        const struct exact_found found_copy = found;
+        struct exact_bracket narrower = *bracket;
+        const bool inside = exact_settle_crowd<kCluster>(s, &chunk_copy, &found_copy, &narrower);
+        *bracket = narrower;
+        if (!inside) {
+            bracket->key_low = INT32_MIN, bracket->key_high = INT32_MAX;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* Writes the row's first or last vector, which other rows or the padding share. */
+static __device__ __noinline__ void exact_store_partial(float *at, int32_t token, int32_t vocab,
+                                                        float4 v) {
+    if (token >= 0)
+        at[0] = v.x;
+    if (token + 1 >= 0 && token + 1 < vocab)
+        at[1] = v.y;
+    if (token + 2 >= 0 && token + 2 < vocab)
+        at[2] = v.z;
+    if (token + 3 < vocab)
+        at[3] = v.w;
+}
+
+/* Masks all of a vector but what is above the boundary, or equal and up to its token. */
+static __device__ __forceinline__ void exact_write_vector(const struct exact_chunk *chunk, float4 v,
+                                                          int32_t i, float logit, int32_t token,
+                                                          float mask) {
+    const int32_t first = chunk->first + 4 * i;
+    const float x[4] = {v.x, v.y, v.z, v.w};
+    float out[4];
+    bool equal = false;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        out[j] = x[j] > logit ? x[j] : mask;
+        equal |= x[j] == logit;
+    }
+    if (equal) {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            out[j] = x[j] == logit && first + j <= token ? x[j] : out[j];
+    }
+    uint32_t changed = 0;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        changed |= __float_as_uint(out[j]) ^ __float_as_uint(x[j]);
+    if (!changed || i >= chunk->vectors)
+        return;
+    float *const at = chunk->base + 4 * (int64_t)i;
+    if (exact_whole(chunk, first)) /* left to the compiler, it becomes four stores */
+        asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at), "f"(out[0]), "f"(out[1]),
+                     "f"(out[2]), "f"(out[3])
+                     : "memory");
+    else
+        exact_store_partial(at, first, (int32_t)chunk->args->vocab,
+                            make_float4(out[0], out[1], out[2], out[3]));
+}
+
+static __device__ __forceinline__ void exact_write(const struct exact_chunk *chunk, float logit,
+                                                   int32_t token, float mask) {
+    exact_each<false>(chunk, [&](const float4(&x)[EXACT_BATCH], int32_t v) {
+#pragma unroll
+        for (int k = 0; k < EXACT_BATCH; k++)
+            exact_write_vector(chunk, x[k], v + k * EXACT_THREADS, logit, token, mask);
+    });
+}
+
+/* The boundary of the row, into s->result. False: leave the row as it is. Each block may see its
+ * own token: what it keeps of ties. */
+template <bool kCluster>
+static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
+                                                      const struct exact_chunk *chunk, float p,
+                                                      uint32_t *escalated) {
+    exact_find<kCluster>(s, chunk, p);
+    if (s->found == EXACT_EMPTY)
+        return false;
+    struct exact_bracket bracket = {INT32_MIN, INT32_MAX, 0.0, 0.0, 0.0};
+    bool sure = false;
+    uint32_t ties = 0;
+    if (s->found == EXACT_FOUND) {
+        const double error = EXACT_WEIGHT_ERROR + chunk->args->vocab * EXACT_BELOW_WEIGHT + 1e-13;
+        bracket.target = s->target - s->found_above;
+        bracket.margin = 2.1 * error * s->target;
+        bracket.unit = s->found_unit;
+        exact_bucket_keys(s->found_bits, &bracket);
+        ties = exact_settle<kCluster>(s, chunk, &bracket, &sure);
+    }
+    if (!sure) {
+        const struct exact_chunk chunk_copy = *chunk;
+        const struct exact_solver solver = {s, &chunk_copy, s->max, p};
+        exact_barrier<kCluster>(s, chunk->args->ranks);
+        ties = exact_escalate<kCluster>(&solver, bracket);
+    }
+    *escalated = sure ? EXACT_FAST : EXACT_ESCALATED;
+    if (ties) {
+        const struct exact_chunk chunk_copy = *chunk;
+        const int32_t token = exact_tie<kCluster>(s, &chunk_copy, s->result.logit, ties);
+        if (threadIdx.x == 0)
+            s->result.token = token;
+        __syncthreads();
+    }
+    return true;
+}
+
+template <bool kCluster>
+static __global__ void __launch_bounds__(EXACT_THREADS, 1)
+    exact_row_kernel(const __grid_constant__ struct exact_args args) {
+    struct exact_shared *const s = (struct exact_shared *)exact_memory;
+    const int64_t row = blockIdx.x >> args.rank_bits;
+    const int32_t rank = blockIdx.x & (args.ranks - 1);
+    const float p = args.p[row];
+    const bool first = rank == 0 && threadIdx.x == 0;
+    struct exact_chunk chunk;
+    exact_open(&args, row, rank, &chunk);
+    exact_fetch_first(&chunk); /* before p is needed, which takes its time */
+    if (!(p < 1.0f)) {         /* the whole cluster leaves */
+        if (first)
+            args.escalated[row] = EXACT_FAST;
+        asm volatile("cp.async.wait_all;");
+        return;
+    }
+    exact_barrier_init<kCluster>(s, args.ranks);
+    exact_clear(s, &args);
+    if (threadIdx.x == 0)
+        s->coarse.chunk_max = INT32_MIN;
+    uint32_t escalated = EXACT_FAST;
+    const bool masked = exact_boundary<kCluster>(s, &chunk, p, &escalated);
+    /* Others may still read this block's shared memory: it must not leave before them. */
+    exact_arrive<kCluster>();
+    if (masked)
+        exact_write(&chunk, s->result.logit, s->result.token, args.mask_value);
+    if (first)
+        args.escalated[row] = escalated;
+    exact_meet<kCluster>();
+}
+
+/* What the launcher needs to know of this build of the kernel. */
+#define EXACT_KERNEL                                                                               \
+    {                                                                                              \
+        (const void *)exact_row_kernel<false>, (const void *)exact_row_kernel<true>,               \
+            EXACT_THREADS, sizeof(struct exact_shared),                                            \
+            sizeof(struct exact_coarse) + sizeof(struct exact_fine),                               \
+            EXACT_BUCKETS * sizeof(uint32_t),                                                      \
+    }
+
+#endif
