@@ -261,7 +261,14 @@ enum tb_status cupti_take(struct cupti_collector *collector, const struct cupti_
               "flushing the records", error);
     if (status != TB_OK)
         return status;
+    /* Drops are counted with or without a buffer that came back: one refused outright has none. */
+    size_t late = 0;
+    status = check(collector, collector->library.dropped_records(NULL, 0, &late),
+                   "reading the counter of dropped records", error);
+    if (status != TB_OK)
+        return status;
     pthread_mutex_lock(&collector->lock);
+    collector->dropped += late;
     struct cupti_record *swap = collector->taken;
     size_t swap_capacity = collector->taken_capacity;
     collector->taken = collector->records;
