@@ -105,19 +105,9 @@ struct split_row {
     int32_t whole; /* 1: no search, the row stays as it is */
 };
 
-/* Combines a row's slices; whole when nothing is valid or all are (nearly) equal. */
-SPLIT_FN struct split_row split_combine_row(const struct split_stats *stats, int slices) {
+/* The row's bracket from its greatest and smallest logit, normalizer and count. */
+SPLIT_FN struct split_row split_row_of(float max, float min, float z, int64_t finite) {
     struct split_row row;
-    float max = -INFINITY, min = INFINITY, z = 0.0f;
-    int64_t finite = 0;
-    for (int s = 0; s < slices; s++) {
-        max = stats[s].max > max ? stats[s].max : max;
-        min = stats[s].min < min ? stats[s].min : min;
-        finite += stats[s].finite;
-    }
-    for (int s = 0; s < slices; s++)
-        if (stats[s].sum != 0.0f) /* an empty slice has max -inf: exp(-inf + inf) is no number */
-            z += SPLIT_MUL(stats[s].sum, SPLIT_EXPF(stats[s].max - max));
     row.max = max;
     row.z = z;
     row.lo = row.hi = 0.0f;
@@ -129,6 +119,21 @@ SPLIT_FN struct split_row split_combine_row(const struct split_stats *stats, int
     row.lo = row.lo > 1e-30f ? row.lo : 1e-30f;
     row.whole = row.hi <= SPLIT_MUL(row.lo, 1.000001f);
     return row;
+}
+
+/* Combines a row's slices; whole when nothing is valid or all are (nearly) equal. */
+SPLIT_FN struct split_row split_combine_row(const struct split_stats *stats, int slices) {
+    float max = -INFINITY, min = INFINITY, z = 0.0f;
+    int64_t finite = 0;
+    for (int s = 0; s < slices; s++) {
+        max = stats[s].max > max ? stats[s].max : max;
+        min = stats[s].min < min ? stats[s].min : min;
+        finite += stats[s].finite;
+    }
+    for (int s = 0; s < slices; s++)
+        if (stats[s].sum != 0.0f) /* an empty slice has max -inf: exp(-inf + inf) is no number */
+            z += SPLIT_MUL(stats[s].sum, SPLIT_EXPF(stats[s].max - max));
+    return split_row_of(max, min, z, finite);
 }
 
 /* The probability of a logit: the P of the sweeps. */

@@ -8,7 +8,7 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-enum { MASKING_THREADS = 256 };
+enum { MASKING_THREADS = 256, MASKING_MANY = 2 /* pieces of a thread when there are many */ };
 
 /* What a launch looks at; chunks: blocks per row, each of MASKING_THREADS * VECTORS pieces. */
 struct masking_launch {
@@ -59,8 +59,9 @@ __global__ void __launch_bounds__(MASKING_THREADS)
         const int64_t at = (first + i * MASKING_THREADS) * 4;
         if (at >= shift && at + 4 <= end) {
             float v[4] = {x[i].x, x[i].y, x[i].z, x[i].w};
+            /* Not read again here: leave the cache to what is still to be read. */
             if (masking_piece(v, 4, at - shift, keep, launch.mask_value))
-                *reinterpret_cast<float4 *>(base + at) = make_float4(v[0], v[1], v[2], v[3]);
+                __stcs(reinterpret_cast<float4 *>(base + at), make_float4(v[0], v[1], v[2], v[3]));
         } else {
             const int64_t from = at < shift ? shift : at, to = at + 4 < end ? at + 4 : end;
             for (int64_t k = from; k < to; k++) {
@@ -83,7 +84,7 @@ int masking_enqueue(const struct topp_problem *problem, const Rows &rows, cudaSt
     launch.mask_value = problem->mask_value;
     const int64_t pieces = problem->vocab / 4 + 2; /* a row may begin and end inside a piece */
     const bool few = pieces * problem->batch <= 1 << 19;
-    const int64_t per_block = MASKING_THREADS * (few ? 1 : 4);
+    const int64_t per_block = MASKING_THREADS * (few ? 1 : MASKING_MANY);
     const int64_t chunks = (pieces + per_block - 1) / per_block;
     if (chunks * problem->batch > INT32_MAX)
         return KERNEL_UNSUPPORTED;
@@ -92,7 +93,7 @@ int masking_enqueue(const struct topp_problem *problem, const Rows &rows, cudaSt
     if (few)
         masking_kernel<1><<<grid, MASKING_THREADS, 0, stream>>>(launch, rows);
     else
-        masking_kernel<4><<<grid, MASKING_THREADS, 0, stream>>>(launch, rows);
+        masking_kernel<MASKING_MANY><<<grid, MASKING_THREADS, 0, stream>>>(launch, rows);
     return (int)cudaGetLastError();
 }
 

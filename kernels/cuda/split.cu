@@ -6,121 +6,13 @@
  * partials of those before it. exp, division and the order of sums are those that the original's
  * compiler emits (a power of two on the special-function unit, a division of 2 units in the last
  * place, one reduction over the block per pivot): masks agree with it the better for it. */
-#include <cuda_runtime.h>
-#include <stdint.h>
-
-/* exp as 2^(x log2 e) in the hardware's approximation: within 2 units in the last place near 0. */
-static __host__ __device__ __forceinline__ float split_exp2_scaled(float x) {
-#ifdef __CUDA_ARCH__
-    float y;
-    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(__fmul_rn(x, 1.4426950408889634f)));
-    return y;
-#else
-    return expf(x);
-#endif
-}
-static __host__ __device__ __forceinline__ float split_quotient(float a, float b) {
-#ifdef __CUDA_ARCH__
-    float y;
-    asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-    return y;
-#else
-    return a / b;
-#endif
-}
-#ifndef SPLIT_EXPERIMENT_EXPF
-#define SPLIT_EXPF(x) split_exp2_scaled(x)
-#endif
-#ifndef SPLIT_EXPERIMENT_DIVRN
-#define SPLIT_DIV(a, b) split_quotient((a), (b))
-#endif
-
-#ifdef SPLIT_EXPERIMENT_FMA
-#define SPLIT_MUL(a, b) ((a) * (b))
-#endif
-#include "kernels/split_search.h"
-
-#include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/split_block.cuh"
 #include "kernels/cuda/variants.h"
 
 namespace {
 
-enum { THREADS = 256, WARPS = THREADS / LANES, REP = THREADS * VECTOR };
-
 /* Mask rules; ties in a slice are numbered per tile by the first two. */
 enum rule { RULE_STOCK, RULE_PATCHED, RULE_FINE };
-
-/* A launch's view of problem and workspace. */
-struct split_launch {
-    float *logits;
-    const float *p;
-    int64_t vocab, stride;
-    float mask_value;
-    int32_t slices;
-    struct split_stats *stats; /* [batch, slices] */
-    struct split_step *steps;  /* [batch, SPLIT_ROUNDS, slices] */
-};
-
-struct sum_of {
-    template <typename T> static __device__ __forceinline__ T join(T a, T b) {
-        return a + b;
-    }
-};
-struct least_of {
-    static __device__ __forceinline__ float join(float a, float b) {
-        return fminf(a, b);
-    }
-};
-struct greatest_of {
-    static __device__ __forceinline__ float join(float a, float b) {
-        return fmaxf(a, b);
-    }
-};
-
-template <typename How, typename T> __device__ __forceinline__ T warp_join(T value) {
-#pragma unroll
-    for (int away = LANES / 2; away > 0; away /= 2)
-        value = How::join(value, __shfl_xor_sync(~0u, value, away));
-    return value;
-}
-
-/* Joins one value per warp; every thread of the block gets the result. */
-template <typename How, typename T>
-__device__ __forceinline__ T warps_join(const T (&of_warps)[WARPS]) {
-    T v[WARPS];
-#pragma unroll
-    for (int w = 0; w < WARPS; w++)
-        v[w] = of_warps[w];
-#pragma unroll
-    for (int away = WARPS / 2; away > 0; away /= 2)
-#pragma unroll
-        for (int w = 0; w < away; w++)
-            v[w] = How::join(v[w], v[w + away]);
-    return v[0];
-}
-
-/* Shared memory of one reduction over the block. Two are used in turn, so that one barrier per
- * reduction is enough. */
-struct reduction {
-    float a[WARPS], b[WARPS];
-    int32_t n[WARPS];
-};
-
-/* The slice of this block. */
-struct slice_view {
-    float *begin;
-    int64_t length;
-    bool aligned;
-};
-__device__ __forceinline__ struct slice_view slice_of(const struct split_launch &launch) {
-    const int64_t from = split_slice_begin(launch.vocab, launch.slices, (int)blockIdx.x);
-    const int64_t to = split_slice_begin(launch.vocab, launch.slices, (int)blockIdx.x + 1);
-    struct slice_view view;
-    view.begin = launch.logits + (int64_t)blockIdx.y * launch.stride + from;
-    view.length = to - from;
-    view.aligned = rows_aligned(view.begin);
-    return view;
-}
 
 /* ---- stats ---- */
 
@@ -149,7 +41,7 @@ __global__ void __launch_bounds__(THREADS) split_stats_kernel(struct split_launc
         }
         greatest = warp_join<greatest_of>(greatest);
         least = warp_join<least_of>(least);
-        count = warp_join<sum_of>(count);
+        count = __reduce_add_sync(~0u, count);
         if (lane == 0) {
             shared[0].a[warp] = greatest;
             shared[0].b[warp] = least;
@@ -181,80 +73,66 @@ __global__ void __launch_bounds__(THREADS) split_stats_kernel(struct split_launc
     }
 }
 
-/* ---- The chain, by the whole block ---- */
+/* ---- step ---- */
 
-struct chain {
-    struct split_stats stats[SPLIT_MAX_SLICES];
-    struct split_step steps[SPLIT_MAX_SLICES]; /* of the round being merged */
-    struct split_pivot merged[SPLIT_PIVOTS];
-    struct split_row row;
-    struct split_search search;
-    float pivot[SPLIT_PIVOTS]; /* of the round to come */
+/* Shared memory of one pivot at a time. */
+struct step_shared {
+    float mass[WARPS], min[WARPS];
+    int32_t count[WARPS];
 };
 
-/* Words to shared memory, by the whole block; both sides 4-byte aligned. */
-__device__ __forceinline__ void block_copy(void *to, const void *from, int words) {
-    for (int i = threadIdx.x; i < words; i += THREADS)
-        static_cast<uint32_t *>(to)[i] = static_cast<const uint32_t *>(from)[i];
-}
-
-/* What split_search_chain does, a thread per pivot. Rounds after the end of the search are not
- * read: nobody wrote them. Ends with a barrier; chain.row and chain.search are then set. */
-__device__ __forceinline__ void chain_run(struct chain *chain, const struct split_launch &launch,
-                                          int rounds, float p) {
-    const int64_t row = blockIdx.y;
-    const int slices = launch.slices;
-    block_copy(chain->stats, launch.stats + row * slices,
-               slices * (int)(sizeof(struct split_stats) / 4));
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        chain->row = split_combine_row(chain->stats, slices);
-        chain->search = split_search_begin(&chain->row);
+/* Adds a tile's P above one pivot to the slice's partials. */
+template <int PER_THREAD>
+__device__ __forceinline__ void step_pivot(const float (&prob)[PER_THREAD], float pivot,
+                                           struct step_shared *shared, float *mass, float *min,
+                                           int32_t *count) {
+    const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    float part = 0.0f, least = 1.0f;
+#pragma unroll
+    for (int i = 0; i < PER_THREAD; i++) {
+        part += prob[i] > pivot ? prob[i] : 0.0f;
+        least = prob[i] > pivot ? fminf(least, prob[i]) : least;
+    }
+    part = warp_join<sum_of>(part);
+    least = warp_join<least_of>(least);
+    if (lane == 0) {
+        shared->mass[warp] = part;
+        shared->min[warp] = least;
     }
     __syncthreads();
-    for (int round = 0; round < rounds && !chain->search.done; round++) {
-        block_copy(chain->steps, launch.steps + (row * SPLIT_ROUNDS + round) * slices,
-                   slices * (int)(sizeof(struct split_step) / 4));
-        __syncthreads();
-        if (threadIdx.x < LANES) {
-            const int f = threadIdx.x;
-            if (f < SPLIT_PIVOTS)
-                chain->merged[f] =
-                    split_merge_slices(chain->steps, slices, round, f,
-                                       split_ladder(chain->search.lo, chain->search.hi, f));
-            __syncwarp();
-            if (f == 0)
-                split_search_round(&chain->search, chain->merged, p);
-        }
-        __syncthreads();
-    }
+    *mass += warps_join<sum_of>(shared->mass);
+    least = warps_join<least_of>(shared->min);
+    int32_t ties = 0;
+#pragma unroll
+    for (int i = 0; i < PER_THREAD; i++)
+        ties += prob[i] > pivot && prob[i] - least < SPLIT_BAND;
+    ties = __reduce_add_sync(~0u, ties);
+    if (lane == 0)
+        shared->count[warp] = ties;
+    __syncthreads();
+    split_merge_tile(min, count, least, warps_join<sum_of>(shared->count));
 }
-
-/* ---- step ---- */
 
 __global__ void __launch_bounds__(THREADS)
     split_step_kernel(struct split_launch launch, int round) {
     enum { PER_THREAD = SPLIT_STEP_TILE / THREADS };
-    __shared__ struct chain chain;
-    __shared__ struct reduction shared[2];
+    __shared__ struct split_pivot merged[2][SPLIT_PIVOTS];
+    __shared__ struct step_shared shared;
     const float p = launch.p[blockIdx.y];
     if (p >= 1.0f)
         return;
-    chain_run(&chain, launch, round, p);
-    if (chain.search.done)
+    const struct split_row row = chain_row(launch);
+    const struct split_search search = chain_search(launch, row, round, p, merged);
+    if (search.done)
         return;
-    if (threadIdx.x < SPLIT_PIVOTS)
-        chain.pivot[threadIdx.x] = split_ladder(chain.search.lo, chain.search.hi, (int)threadIdx.x);
-    __syncthreads();
-
     const struct slice_view view = slice_of(launch);
-    const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    const float max = chain.row.max, z = chain.row.z;
-    float mass[SPLIT_PIVOTS], min[SPLIT_PIVOTS];
+    float pivot[SPLIT_PIVOTS], mass[SPLIT_PIVOTS], min[SPLIT_PIVOTS];
     int32_t count[SPLIT_PIVOTS];
 #pragma unroll
-    for (int f = 0; f < SPLIT_PIVOTS; f++)
+    for (int f = 0; f < SPLIT_PIVOTS; f++) {
+        pivot[f] = split_ladder(search.lo, search.hi, f);
         mass[f] = 0.0f, min[f] = 1.0f, count[f] = 0;
+    }
     for (int64_t tile = 0; tile < view.length; tile += SPLIT_STEP_TILE) {
         float prob[PER_THREAD];
 #pragma unroll
@@ -263,35 +141,10 @@ __global__ void __launch_bounds__(THREADS)
                       view.aligned, prob + i);
 #pragma unroll
         for (int i = 0; i < PER_THREAD; i++)
-            prob[i] = split_probability(prob[i], max, z); /* -inf, also past the end: 0 */
+            prob[i] = split_probability(prob[i], row.max, row.z); /* past the end: 0 */
 #pragma unroll
-        for (int f = 0; f < SPLIT_PIVOTS; f++) {
-            const float pivot = chain.pivot[f];
-            float part = 0.0f, least = 1.0f;
-#pragma unroll
-            for (int i = 0; i < PER_THREAD; i++) {
-                part += prob[i] > pivot ? prob[i] : 0.0f;
-                least = prob[i] > pivot ? fminf(least, prob[i]) : least;
-            }
-            part = warp_join<sum_of>(part);
-            least = warp_join<least_of>(least);
-            if (lane == 0) {
-                shared[0].a[warp] = part;
-                shared[0].b[warp] = least;
-            }
-            __syncthreads();
-            mass[f] += warps_join<sum_of>(shared[0].a);
-            least = warps_join<least_of>(shared[0].b);
-            int32_t ties = 0;
-#pragma unroll
-            for (int i = 0; i < PER_THREAD; i++)
-                ties += prob[i] > pivot && prob[i] - least < SPLIT_BAND;
-            ties = warp_join<sum_of>(ties);
-            if (lane == 0)
-                shared[1].n[warp] = ties;
-            __syncthreads();
-            split_merge_tile(&min[f], &count[f], least, warps_join<sum_of>(shared[1].n));
-        }
+        for (int f = 0; f < SPLIT_PIVOTS; f++)
+            step_pivot(prob, pivot[f], &shared, &mass[f], &min[f], &count[f]);
     }
     if (threadIdx.x == 0) {
         struct split_step *out =
@@ -353,29 +206,27 @@ __device__ __forceinline__ int32_t tile_ranks(uint32_t tied, int32_t rank[REPS *
 template <int RULE>
 __global__ void __launch_bounds__(THREADS) split_mask_kernel(struct split_launch launch) {
     enum { PER_THREAD = SPLIT_MASK_TILE / THREADS, REPS = PER_THREAD / VECTOR };
-    __shared__ struct chain chain;
-    __shared__ struct split_cut cut;
-    __shared__ int32_t first_number;
+    __shared__ struct split_pivot merged[2][SPLIT_PIVOTS];
     __shared__ int32_t before[REPS * WARPS + 1];
     const float p = launch.p[blockIdx.y];
     if (p >= 1.0f)
         return;
-    chain_run(&chain, launch, SPLIT_ROUNDS, p);
-    if (threadIdx.x == 0) {
-        cut = split_finish(&chain.row, &chain.search, p);
-        first_number = 0;
-        if (!cut.whole && cut.numkeep < cut.n) {
-            const int64_t at = (int64_t)blockIdx.y * SPLIT_ROUNDS + cut.round;
-            first_number =
-                split_ties_before(&cut, launch.steps + at * launch.slices, (int)blockIdx.x);
-        }
-    }
-    __syncthreads();
+    const struct split_row row = chain_row(launch);
+    const struct split_search search = chain_search(launch, row, SPLIT_ROUNDS, p, merged);
+    const struct split_cut cut = split_finish(&row, &search, p);
     if (cut.whole)
         return;
+    int32_t first_number = 0;
+    if (cut.numkeep < cut.n) {
+        const struct split_step *const partials =
+            launch.steps + ((int64_t)blockIdx.y * SPLIT_ROUNDS + cut.round) * launch.slices;
+        const int lane = threadIdx.x % LANES;
+        first_number =
+            warp_join<sum_of>(split_ties_before(&cut, partials + lane, lane < (int)blockIdx.x));
+    }
 
     const struct slice_view view = slice_of(launch);
-    const float max = chain.row.max, z = chain.row.z;
+    const float max = row.max, z = row.z;
     int32_t number = first_number;
     for (int64_t tile = 0; tile < view.length; tile += SPLIT_MASK_TILE) {
         float x[PER_THREAD];
@@ -418,6 +269,22 @@ __global__ void __launch_bounds__(THREADS) split_mask_kernel(struct split_launch
 
 /* ---- Launch ---- */
 
+/* Bytes of shared memory, unused, that keep more than two blocks of `step` off a multiprocessor.
+ * That is what the original's times imply: cutting a batch of 64 into up to 16 times as many slices
+ * hardly helps it. Three of ours would fit, and patched_fine would no longer cost what it does in
+ * a server. */
+cudaError_t step_reserve(int *bytes) {
+    int device = 0, shared = 0;
+    cudaError_t code = cudaGetDevice(&device);
+    if (code == cudaSuccess)
+        code = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    *bytes = (shared / 3 + 1023) / 1024 * 1024;
+    if (code == cudaSuccess)
+        code = cudaFuncSetAttribute(split_step_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    *bytes);
+    return code;
+}
+
 int split_slices_of(const struct topp_problem *problem, bool fine) {
     if (problem->slices > 0)
         return problem->slices;
@@ -449,9 +316,13 @@ int split_enqueue(const struct topp_problem *problem, void *workspace, size_t wo
     launch.steps = reinterpret_cast<struct split_step *>(launch.stats + problem->batch * slices);
     const dim3 grid((unsigned)slices, (unsigned)problem->batch);
     const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
+    int reserve = 0;
+    const cudaError_t code = step_reserve(&reserve);
+    if (code != cudaSuccess)
+        return (int)code;
     split_stats_kernel<<<grid, THREADS, 0, stream>>>(launch);
     for (int round = 0; round < SPLIT_ROUNDS; round++)
-        split_step_kernel<<<grid, THREADS, 0, stream>>>(launch, round);
+        split_step_kernel<<<grid, THREADS, reserve, stream>>>(launch, round);
     split_mask_kernel<RULE><<<grid, THREADS, 0, stream>>>(launch);
     return (int)cudaGetLastError();
 }
