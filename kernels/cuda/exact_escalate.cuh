@@ -24,18 +24,31 @@ static __device__ __forceinline__ double exact_difference(const struct exact_sol
     return x == solver->max ? 0.0 : (double)x - (double)solver->max;
 }
 
-/* The first logit of a batch, which moves up: loops over a batch without its 16 copies of the body.
- */
-static __device__ __forceinline__ float exact_take(float4 (&rest)[EXACT_BATCH]) {
-    const float x = rest[0].x;
+/* Calls visit(logit, token) for each logit of the chunk by whole warps: one after the other, for
+ * bodies too long to be copied 16 times. */
+template <class Visit>
+static __device__ __forceinline__ void exact_each_logit(const struct exact_chunk *chunk,
+                                                        Visit visit) {
+    exact_each<false>(chunk, [&](const float4(&vectors)[EXACT_BATCH], int32_t v) {
+        float4 rest[EXACT_BATCH];
 #pragma unroll
-    for (int k = 0; k < EXACT_BATCH; k++) {
-        rest[k].x = rest[k].y;
-        rest[k].y = rest[k].z;
-        rest[k].z = rest[k].w;
-        rest[k].w = k + 1 < EXACT_BATCH ? rest[k + 1].x : 0.0f;
-    }
-    return x;
+        for (int k = 0; k < EXACT_BATCH; k++)
+            rest[k] = vectors[k];
+#pragma unroll 1
+        for (int k = 0; k < EXACT_BATCH; k++) {
+            float4 now = rest[0];
+#pragma unroll
+            for (int i = 0; i < EXACT_BATCH - 1; i++)
+                rest[i] = rest[i + 1];
+#pragma unroll 1
+            for (int j = 0; j < 4; j++) {
+                visit(now.x, chunk->first + 4 * (v + k * EXACT_THREADS) + j);
+                now.x = now.y;
+                now.y = now.z;
+                now.z = now.w;
+            }
+        }
+    });
 }
 
 static __device__ void exact_sum_block(struct exact_shared *s, struct exact_sum sum, int which) {
@@ -73,24 +86,16 @@ static __device__ __noinline__ void exact_weigh_row(const struct exact_solver *s
                                                     int32_t high, bool everything,
                                                     struct exact_sum *all, struct exact_sum *part) {
     struct exact_sum mine = {{0, 0, 0}, 0}, mine_part = {{0, 0, 0}, 0};
-    exact_each<false>(solver->chunk, [&](const float4(&vectors)[EXACT_BATCH], int32_t) {
-        float4 rest[EXACT_BATCH];
-#pragma unroll
-        for (int k = 0; k < EXACT_BATCH; k++)
-            rest[k] = vectors[k];
-#pragma unroll 1
-        for (int n = 0; n < 4 * EXACT_BATCH; n++) { /* one logit after the other: long code */
-            const float x = exact_take(rest);
-            const int32_t key = exact_key(x);
-            const bool in = key > low && key <= high;
-            if (!(x > -CUDART_INF_F) || !(in || everything))
-                continue;
-            struct exact_sum one = {{0, 0, 0}, 0};
-            exact_sum_add(&one, exact_difference(solver, x));
-            exact_sum_merge(&mine, &one);
-            if (in)
-                exact_sum_merge(&mine_part, &one);
-        }
+    exact_each_logit(solver->chunk, [&](float x, int32_t) {
+        const int32_t key = exact_key(x);
+        const bool in = key > low && key <= high;
+        if (!(x > -CUDART_INF_F) || !(in || everything))
+            return;
+        struct exact_sum one = {{0, 0, 0}, 0};
+        exact_sum_add(&one, exact_difference(solver, x));
+        exact_sum_merge(&mine, &one);
+        if (in)
+            exact_sum_merge(&mine_part, &one);
     });
     exact_sum_block(solver->s, mine, 0);
     exact_sum_block(solver->s, mine_part, 1);
@@ -131,37 +136,33 @@ exact_gather_row(const struct exact_solver *solver, const struct exact_bracket *
     if (threadIdx.x == 0)
         exact_short_clear(s);
     __syncthreads();
-    exact_each<false>(solver->chunk, [&](const float4(&vectors)[EXACT_BATCH], int32_t v) {
-        float4 rest[EXACT_BATCH];
-#pragma unroll
-        for (int k = 0; k < EXACT_BATCH; k++)
-            rest[k] = vectors[k];
-#pragma unroll 1
-        for (int n = 0; n < 4 * EXACT_BATCH; n++) {
-            const float x = exact_take(rest);
-            const int32_t key = exact_key(x);
-            const bool in = x > -CUDART_INF_F && key >= bracket->key_low &&
-                            key <= bracket->key_high &&
-                            exact_difference(solver, x) >= EXACT_LEAST_EXPONENT;
-            const uint32_t lanes = __ballot_sync(~0u, in);
-            if (!lanes)
-                continue;
-            const int32_t key_min = __reduce_min_sync(~0u, in ? key : INT32_MAX);
-            const int32_t key_max = __reduce_max_sync(~0u, in ? key : INT32_MIN);
-            int32_t place = 0;
-            if (exact_lane() == 0) {
-                place = atomicAdd(&s->count, __popc(lanes));
-                atomicMin(&s->key_min, key_min);
-                atomicMax(&s->key_max, key_max);
-            }
-            place = __shfl_sync(~0u, place, 0) + __popc(lanes & ((1u << exact_lane()) - 1));
-            if (in && place < EXACT_SHORT_LIST) {
-                s->list[place].logit = x;
-                s->list[place].token =
-                    solver->chunk->first + 4 * (v + n / 4 * EXACT_THREADS) + n % 4;
-            }
+    int32_t key_min = INT32_MAX, key_max = INT32_MIN, unlisted = 0;
+    exact_each_logit(solver->chunk, [&](float x, int32_t token) {
+        const int32_t key = exact_key(x);
+        const bool in = x > -CUDART_INF_F && key >= bracket->key_low && key <= bracket->key_high &&
+                        exact_difference(solver, x) >= EXACT_LEAST_EXPONENT;
+        if (!in)
+            return;
+        key_min = min(key_min, key);
+        key_max = max(key_max, key);
+        if (*(volatile int32_t *)&s->count > EXACT_SHORT_LIST) { /* only the count matters */
+            unlisted++;
+            return;
+        }
+        const int32_t place = atomicAdd(&s->count, 1);
+        if (place < EXACT_SHORT_LIST) {
+            s->list[place].logit = x;
+            s->list[place].token = token;
         }
     });
+    key_min = __reduce_min_sync(~0u, key_min);
+    key_max = __reduce_max_sync(~0u, key_max);
+    unlisted = __reduce_add_sync(~0u, unlisted);
+    if (exact_lane() == 0) {
+        atomicMin(&s->key_min, key_min);
+        atomicMax(&s->key_max, key_max);
+        atomicAdd(&s->count, unlisted);
+    }
     exact_barrier<kCluster>(solver->s, solver->chunk->args->ranks);
     return exact_short_join<kCluster>(s, solver->chunk);
 }
@@ -237,6 +238,45 @@ exact_scan_list(const struct exact_solver *solver, const struct exact_sum *above
     __syncthreads();
 }
 
+/* Rows in which only the maximum has weight (forced tokens) or all logits are equal: how many
+ * tokens are kept, without any exp. 0 for other rows. */
+template <bool kCluster>
+static __device__ __noinline__ uint32_t exact_count_peak(const struct exact_solver *solver) {
+    struct exact_shared *const s = solver->s;
+    int32_t equal = 0, others = 0;
+    exact_each<false>(solver->chunk, [&](const float4(&x)[EXACT_BATCH], int32_t) {
+#pragma unroll
+        for (int k = 0; k < EXACT_BATCH; k++) {
+            const float values[4] = {x[k].x, x[k].y, x[k].z, x[k].w};
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                equal += values[j] == solver->max;
+                others += values[j] != solver->max &&
+                          exact_difference(solver, values[j]) >= EXACT_LEAST_EXPONENT;
+            }
+        }
+    });
+    exact_barrier<kCluster>(s, solver->chunk->args->ranks);
+    if (threadIdx.x == 0)
+        s->count = s->key_max = 0;
+    __syncthreads();
+    equal = __reduce_add_sync(~0u, equal);
+    others = __reduce_add_sync(~0u, others);
+    if (exact_lane() == 0) {
+        atomicAdd(&s->count, equal);
+        atomicAdd(&s->key_max, others);
+    }
+    exact_barrier<kCluster>(s, solver->chunk->args->ranks);
+    equal = others = 0;
+    for (int r = 0; r < solver->chunk->args->ranks; r++) {
+        equal += *exact_peer<kCluster>(&s->count, r);
+        others += *exact_peer<kCluster>(&s->key_max, r);
+    }
+    exact_barrier<kCluster>(s, solver->chunk->args->ranks);
+    /* All weights are 1: the sum of the first n is n, the target p * equal, rounded once. */
+    return others ? 0 : (uint32_t)max(ceil((double)solver->p * (double)equal), 1.0);
+}
+
 /* The whole solution. The boundary surely lies in the bracket's keys; its other fields are not
  * used. Returns the number of tokens kept at the boundary's logit (s->result.logit), or 0 when
  * s->result is the last kept token itself. */
@@ -245,6 +285,13 @@ static __device__ __noinline__ uint32_t exact_escalate(const struct exact_solver
                                                        struct exact_bracket bracket) {
     struct exact_shared *const s = solver->s;
     struct exact_sum all, above, part;
+    const uint32_t peak = exact_count_peak<kCluster>(solver);
+    if (peak) {
+        if (threadIdx.x == 0)
+            s->result.logit = solver->max;
+        __syncthreads();
+        return peak;
+    }
     exact_weigh_row<kCluster>(solver, bracket.key_high, INT32_MAX, true, &all, &above);
     const double target = (double)solver->p * exact_sum_round(&all);
     struct exact_found found = exact_gather_row<kCluster>(solver, &bracket);

@@ -55,7 +55,8 @@ static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
      * pass are read again one by one. */
     const float centre = low + 0.5f * (high - low);
     const float radius = (high - low) * 0.50001f + fabsf(centre) * 0x1p-22f;
-    int32_t unlisted = 0, key_min = INT32_MAX, key_max = INT32_MIN;
+    float min = CUDART_INF_F, max = -CUDART_INF_F;
+    int32_t unlisted = 0;
     exact_each<false>(chunk, [&](const float4(&x)[EXACT_BATCH], int32_t v) {
         uint32_t near = 0;
 #pragma unroll
@@ -67,7 +68,20 @@ static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
         }
         if (!near)
             return;
-        const bool full = *(volatile int32_t *)&list->count > room; /* only the count matters */
+        if (*(volatile int32_t *)&list->count > room) { /* only count and extremes matter now */
+#pragma unroll
+            for (int k = 0; k < EXACT_BATCH; k++) {
+                const float values[4] = {x[k].x, x[k].y, x[k].z, x[k].w};
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    const bool in = values[j] >= low && values[j] <= high;
+                    unlisted += in;
+                    min = in ? fminf(min, values[j]) : min;
+                    max = in ? fmaxf(max, values[j]) : max;
+                }
+            }
+            return;
+        }
 #pragma unroll 1
         for (; near; near &= near - 1) {
             const int n = __ffs(near) - 1;
@@ -76,12 +90,8 @@ static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
                 vector < end ? cache[4 * vector + n % 4] : chunk->base[4 * (int64_t)vector + n % 4];
             if (!(logit >= low && logit <= high))
                 continue;
-            key_min = min(key_min, exact_key(logit));
-            key_max = max(key_max, exact_key(logit));
-            if (full) {
-                unlisted++;
-                continue;
-            }
+            min = fminf(min, logit);
+            max = fmaxf(max, logit);
             const int32_t place = atomicAdd(&list->count, 1);
             if (place < room) {
                 entries[place].logit = logit;
@@ -89,8 +99,8 @@ static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
             }
         }
     });
-    key_min = __reduce_min_sync(~0u, key_min);
-    key_max = __reduce_max_sync(~0u, key_max);
+    const int32_t key_min = __reduce_min_sync(~0u, exact_key(min));
+    const int32_t key_max = __reduce_max_sync(~0u, exact_key(max));
     unlisted = __reduce_add_sync(~0u, unlisted);
     if (exact_lane() == 0 && key_min <= key_max) {
         atomicMin(&list->key_min, key_min);
