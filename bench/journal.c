@@ -110,6 +110,11 @@ static enum tb_status check_predecessor(struct journal *journal,
                           names);
     if (options->force)
         return TB_OK;
+    if (!finished && differs)
+        return tb_fail_at(error, TB_USAGE, journal->folder, 0, -1,
+                          "holds an interrupted run of something else (different: %s): --out DIR "
+                          "leaves it alone, --force replaces it",
+                          names);
     if (!finished)
         return tb_fail_at(error, TB_USAGE, journal->folder, 0, -1,
                           "holds an interrupted run: --resume goes on with it, --force starts "
@@ -201,26 +206,34 @@ static enum tb_status still_there(struct journal *journal, struct tb_error *erro
                       "saved here");
 }
 
+static enum tb_status too_much(const struct journal *journal, const char *path,
+                               struct tb_error *error) {
+    return tb_fail_at(error, TB_IO, path, 0, -1,
+                      "the run would write more than the profile's limit of %lld bytes "
+                      "(limits.artifact_bytes)",
+                      (long long)journal->most_bytes);
+}
+
 enum tb_status journal_append(struct journal *journal, json_t *line, struct tb_error *error) {
     char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(line);
     if (!text)
-        return tb_fail(error, TB_NO_MEMORY, "no memory for a line of the journal");
+        return tb_fail(error, TB_NO_MEMORY,
+                       "no memory for a line of the journal, or a name in it is not UTF-8");
     size_t length = strlen(text), written = 0;
     text[length++] = '\n'; /* in place of the terminator: written by length */
     enum tb_status status = still_there(journal, error);
     if (status == TB_OK && journal->most_bytes > 0 &&
         journal->bytes + journal->published + (int64_t)length > journal->most_bytes)
-        status = tb_fail_at(error, TB_IO, journal->path, 0, -1,
-                            "the run would write more than the profile's limit of %lld bytes "
-                            "(limits.artifact_bytes)",
-                            (long long)journal->most_bytes);
+        status = too_much(journal, journal->path, error);
     while (status == TB_OK && written < length) {
         ssize_t put = write(journal->file, text + written, length - written);
         if (put > 0)
             written += (size_t)put;
         else if (put == 0 || errno != EINTR)
-            status = io_error(error, journal->path, "cannot write the journal");
+            status = io_error(error, journal->path,
+                              "what was finished is kept, --resume goes on with it; the journal "
+                              "cannot be written");
     }
     free(text);
     if (status != TB_OK) {
@@ -262,7 +275,13 @@ enum tb_status journal_publish(struct journal *journal, const char *name, FILE *
     bool good = !stream || (fflush(stream) == 0 && fsync(fileno(stream)) == 0);
     if (stream && fclose(stream) != 0)
         good = false;
-    good = good && stat(from, &status) == 0 && rename(from, to) == 0;
+    good = good && stat(from, &status) == 0;
+    if (good && journal->most_bytes > 0 &&
+        journal->bytes + journal->published + (int64_t)status.st_size > journal->most_bytes) {
+        unlink(from);
+        return too_much(journal, to, error);
+    }
+    good = good && rename(from, to) == 0;
     if (!good) {
         enum tb_status failed = io_error(error, to, "cannot write");
         unlink(from);
