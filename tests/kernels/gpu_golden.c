@@ -65,6 +65,27 @@ static void judge(struct judging *judging) {
         pthread_join(threads[i], NULL);
 }
 
+/* Rows on which sort keeps as many tokens as the original's sort path did. */
+static int64_t sort_check(const struct matrix *m, const struct golden_case *golden, float *out) {
+    const struct topp_variant *const sort = topp_find("sort", KERNEL_DEVICE_CUDA);
+    const struct topp_problem problem = matrix_problem(m, golden->batch, golden->p);
+    const size_t bytes = (size_t)(golden->batch * m->vocab) * sizeof(float);
+    const size_t size = sort->workspace_size(&problem);
+    void *const workspace = device_memory(size);
+    int64_t same = 0;
+    gpu_require(cudaMemcpy(m->work, m->pristine, bytes, cudaMemcpyDeviceToDevice), "restore");
+    gpu_require(sort->launch(&problem, workspace, size, NULL), sort->name);
+    gpu_require(cudaMemcpy(out, m->work, bytes, cudaMemcpyDeviceToHost), "download");
+    cudaFree(workspace);
+    for (int row = 0; row < golden->batch; row++) {
+        int64_t kept = 0;
+        for (int64_t t = row * m->vocab; t < (row + 1) * m->vocab; t++)
+            kept += gate_keeps(m->rows.data[t], out[t]);
+        same += kept == golden->rows[row].sort;
+    }
+    return same;
+}
+
 /* The partials that the variant left for a row, beside those of its CPU twin. */
 static void explain(const struct matrix *m, const struct judging *judging, int v, int row,
                     const uint8_t *workspace, int slices, struct tally *tally) {
@@ -236,6 +257,7 @@ bool golden_conformance(const char *directory, const char *name, const char *cap
     struct tally tallies[GOLDEN_VARIANTS] = {0};
     struct matrix m = {0};
     float *out[GOLDEN_VARIANTS] = {NULL}; /* pinned host memory, [batch, vocab] */
+    int64_t sort_rows = 0, sort_same = 0;
     size_t count;
     struct golden_case *const cases = golden_read(directory, name, &count);
     for (size_t i = 0; i < count; i++) {
@@ -258,10 +280,18 @@ bool golden_conformance(const char *directory, const char *name, const char *cap
             matrix_solve(&m);
         }
         golden_check(&m, &cases[i], out, tallies);
+        if (cases[i].rows[0].sort >= 0) {
+            sort_rows += cases[i].batch;
+            sort_same += sort_check(&m, &cases[i], out[0]);
+        }
     }
     matrix_free(&m);
     for (int v = 0; v < GOLDEN_VARIANTS; v++)
         cudaFreeHost(out[v]);
     free(cases);
-    return golden_print(name, tallies, equal);
+    const bool good = golden_print(name, tallies, equal);
+    if (sort_rows)
+        printf("sort keeps as many tokens as the original's on %lld of %lld rows\n",
+               (long long)sort_same, (long long)sort_rows);
+    return good;
 }
