@@ -2,85 +2,82 @@
 
 #include "bench/timing_clock.h"
 
-#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { BAR_WIDTH = 24, LINES_A_PHASE = 10 };
-static const int64_t REDRAW_NS = 100000000;
+enum { BAR_WIDTH = 24, REFRESH_NS = 100000000 };
 
-struct progress {
-    FILE *stream;
-    int terminal;
-    const char *phase;
-    size_t done, total, next_line;
-    int64_t start_ns, drawn_ns;
-};
-
-struct progress *progress_new(FILE *stream) {
-    if (!stream)
-        return NULL;
-    struct progress *progress = calloc(1, sizeof *progress);
-    if (!progress)
-        return NULL;
-    progress->stream = stream;
-    progress->terminal = isatty(fileno(stream));
-    return progress;
+char *progress_duration(double seconds, char *text, size_t text_bytes) {
+    int64_t whole = seconds > 0.0 ? (int64_t)(seconds + 0.5) : 0;
+    if (whole < 60)
+        snprintf(text, text_bytes, "%llds", (long long)whole);
+    else if (whole < 3600)
+        snprintf(text, text_bytes, "%lldm %llds", (long long)(whole / 60), (long long)(whole % 60));
+    else
+        snprintf(text, text_bytes, "%lldh %lldm", (long long)(whole / 3600),
+                 (long long)(whole / 60 % 60));
+    return text;
 }
 
-void progress_free(struct progress *progress) {
-    free(progress);
+void progress_begin(struct progress *progress, FILE *stream, const char *phase, size_t total) {
+    *progress = (struct progress){
+        .stream = stream,
+        .terminal = stream && isatty(fileno(stream)),
+        .phase = phase,
+        .total = total,
+        .start_ns = timing_clock_now_ns(),
+    };
 }
 
-static void draw(struct progress *progress, int64_t now_ns) {
-    const double seconds = 1e-9 * (double)(now_ns - progress->start_ns);
-    const double rate = seconds > 0.0 ? (double)progress->done / seconds : 0.0;
-    const double left = rate > 0.0 ? (double)(progress->total - progress->done) / rate : 0.0;
-    if (progress->terminal) {
-        const size_t filled = progress->total ? BAR_WIDTH * progress->done / progress->total : 0;
-        fprintf(progress->stream, "\r%s [", progress->phase);
-        for (size_t i = 0; i < BAR_WIDTH; i++)
-            fputc(i < filled ? '#' : '.', progress->stream);
-        fprintf(progress->stream, "] %zu/%zu  %.1f/s  %.0f s left \x1b[K", progress->done,
-                progress->total, rate, left);
-    } else {
-        fprintf(progress->stream, "%s: %zu of %zu, %.1f/s, %.0f s left\n", progress->phase,
-                progress->done, progress->total, rate, left);
+static int columns_of(FILE *stream) {
+    struct winsize size;
+    if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
+        return size.ws_col;
+    return 80;
+}
+
+static void show(struct progress *progress, const char *what) {
+    double passed = (double)(timing_clock_now_ns() - progress->start_ns) * 1e-9;
+    double rate = passed > 0.0 ? (double)progress->done / passed : 0.0;
+    double left = rate > 0.0 ? (double)(progress->total - progress->done) / rate : 0.0;
+    char duration[32], bar[BAR_WIDTH + 1], line[512];
+    progress_duration(left, duration, sizeof duration);
+    if (!progress->terminal) {
+        fprintf(progress->stream, "%s: %zu of %zu, %ld.%01ld/s, %s left, %s\n", progress->phase,
+                progress->done, progress->total, (long)rate, (long)(rate * 10.0) % 10, duration,
+                what);
+        fflush(progress->stream);
+        return;
     }
+    size_t filled = progress->total ? BAR_WIDTH * progress->done / progress->total : BAR_WIDTH;
+    memset(bar, '.', BAR_WIDTH);
+    memset(bar, '#', filled);
+    bar[BAR_WIDTH] = '\0';
+    snprintf(line, sizeof line, "%s [%s] %zu/%zu %ld.%01ld/s %s left  %s", progress->phase, bar,
+             progress->done, progress->total, (long)rate, (long)(rate * 10.0) % 10, duration, what);
+    fprintf(progress->stream, "\r%.*s\033[K", columns_of(progress->stream) - 1, line);
     fflush(progress->stream);
-    progress->drawn_ns = now_ns;
 }
 
-void progress_begin(struct progress *progress, const char *phase, size_t total) {
-    if (!progress)
+void progress_step(struct progress *progress, const char *what) {
+    if (progress->done < progress->total)
+        progress->done++;
+    if (!progress->stream)
         return;
-    progress->phase = phase;
-    progress->done = 0;
-    progress->total = total;
-    progress->next_line = (total + LINES_A_PHASE - 1) / LINES_A_PHASE;
-    progress->start_ns = timing_clock_now_ns();
-    progress->drawn_ns = 0;
-}
-
-void progress_step(struct progress *progress) {
-    if (!progress)
+    int64_t now = timing_clock_now_ns();
+    bool last = progress->done == progress->total;
+    size_t every = progress->total / PROGRESS_LINES + (progress->total % PROGRESS_LINES != 0);
+    if (progress->terminal ? !last && now - progress->shown_ns < REFRESH_NS
+                           : !last && progress->done % every != 0)
         return;
-    progress->done++;
-    const int64_t now_ns = timing_clock_now_ns();
-    if (progress->terminal ? now_ns - progress->drawn_ns >= REDRAW_NS
-                           : progress->done >= progress->next_line) {
-        draw(progress, now_ns);
-        progress->next_line =
-            progress->done + (progress->total + LINES_A_PHASE - 1) / LINES_A_PHASE;
-    }
+    progress->shown_ns = now;
+    show(progress, what);
 }
 
 void progress_end(struct progress *progress) {
-    if (!progress || !progress->phase)
-        return;
-    if (progress->terminal) {
-        draw(progress, timing_clock_now_ns());
-        fputc('\n', progress->stream);
+    if (progress->stream && progress->terminal) {
+        fputs("\r\033[K", progress->stream);
         fflush(progress->stream);
     }
-    progress->phase = NULL;
 }

@@ -1,19 +1,30 @@
-/* Progress on standard error: a bar with rate and time left on a terminal, else a line now and
- * then. */
+/* How far a run is: a bar with rate and time left on a terminal, now and then a line otherwise. */
 #ifndef TOPP_BENCH_PROGRESS_H
 #define TOPP_BENCH_PROGRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-struct progress; /* NULL is fine everywhere */
+enum { PROGRESS_LINES = 10 }; /* lines of a phase when it is no terminal */
 
-struct progress *progress_new(FILE *stream);
-void progress_free(struct progress *progress);
-/* Begins a phase ("gating", "timing") of `total` steps. */
-void progress_begin(struct progress *progress, const char *phase, size_t total);
-void progress_step(struct progress *progress);
+struct progress {
+    FILE *stream; /* NULL: silent */
+    bool terminal;
+    const char *phase; /* a constant: "gate", "time" */
+    size_t done, total;
+    int64_t start_ns, shown_ns;
+};
+
+/* stream may be NULL. */
+void progress_begin(struct progress *progress, FILE *stream, const char *phase, size_t total);
+/* One more is done; what: its name. */
+void progress_step(struct progress *progress, const char *what);
+/* Clears the bar. */
 void progress_end(struct progress *progress);
+
+/* "3m 20s", for tests too. */
+char *progress_duration(double seconds, char *text, size_t text_bytes);
 
 #endif

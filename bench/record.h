@@ -62,7 +62,7 @@ struct cell_record {
     char unmeasured[RECORD_REASON_BYTES]; /* why an accepted, timed cell has no valid samples */
     struct kernel_evidence *kernels;      /* owned: what really ran in one call */
     size_t kernel_count;
-    double events_ns;            /* CUDA: median over blocks, a pass with tracing off; else NAN */
+    double events_ns;            /* CUDA: of the last block, a pass with tracing off; else NAN */
     json_t *conditions;          /* array, one entry a block, or NULL; owned */
     struct cell_summary summary; /* all NAN without samples */
     double bytes_moved;          /* per call: docs/formats.md */

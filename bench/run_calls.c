@@ -13,13 +13,36 @@ int topp_call_prepare(void *context, void *stream) {
 }
 
 int topp_call_run(void *context, void *stream) {
-    const struct topp_call *call = context;
-    return call->variant->launch(&call->problem, call->workspace, call->workspace_bytes, stream);
+    struct topp_call *call = context;
+    call->status =
+        call->variant->launch(&call->problem, call->workspace, call->workspace_bytes, stream);
+    return call->status;
 }
 
 int gumbel_call_run(void *context, void *stream) {
-    const struct gumbel_call *call = context;
-    return call->variant->launch(&call->problem, call->workspace, call->workspace_bytes, stream);
+    struct gumbel_call *call = context;
+    call->status =
+        call->variant->launch(&call->problem, call->workspace, call->workspace_bytes, stream);
+    return call->status;
+}
+
+bool run_forgive(struct run_state *state, int launched) {
+    if (launched >= 0)
+        return false;
+    if (state->error)
+        *state->error = (struct tb_error)TB_ERROR_INIT;
+    return true;
+}
+
+enum tb_status run_call_once(struct run_state *state, const struct timed_call *call,
+                             const int *launched, struct outcome *outcome) {
+    *outcome = (struct outcome){0};
+    const enum tb_status status = state->device->ops->run_once(
+        state->device, call, state->plan->limits.case_seconds, &outcome->timed_out, state->error);
+    if (status == TB_OK || !run_forgive(state, *launched))
+        return status;
+    outcome->status = *launched;
+    return TB_OK;
 }
 
 /* What lies in a workspace is arbitrary: a kernel that trusts zeros there must show. */

@@ -30,6 +30,21 @@ void record_refuse(struct cell_record *record, enum gate_verdict verdict, const 
     va_end(arguments);
 }
 
+void record_refuse_outcome(const struct run_state *state, struct cell_record *record, int32_t draw,
+                           const struct outcome *outcome) {
+    if (outcome->timed_out)
+        record_refuse(record, GATE_TIMEOUT, "timeout", draw, -1, -1,
+                      "the kernel ran past the profile's %g seconds",
+                      state->plan->limits.case_seconds);
+    else if (outcome->status == KERNEL_UNSUPPORTED)
+        record_refuse(record, GATE_UNSUPPORTED, "", draw, -1, -1,
+                      "the kernel says that this shape is past its limits");
+    else
+        record_refuse(record, GATE_REJECTED, "launch", draw, -1, -1,
+                      "the kernel did not run: it returned %d (%s)", outcome->status,
+                      state->device->ops->error_text(state->device, outcome->status));
+}
+
 void bytes_sha256(const void *bytes, size_t count, char sha256[65]) {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned length = 0;
@@ -116,19 +131,18 @@ static enum tb_status scene_make(struct run_state *state, struct group *group,
     return TB_OK;
 }
 
-/* Runs a variant on fresh memory and brings its output back. */
+/* Runs a variant on fresh memory and brings its output back, if one came out. */
 static enum tb_status run_topp(struct run_state *state, const struct cell *cell,
                                const struct topp_variant *variant, int32_t draw,
-                               const struct scene *scene, float *output, bool *timed_out) {
+                               const struct scene *scene, float *output, struct outcome *outcome) {
     struct topp_call call;
     enum tb_status status = topp_call_make(
         state, cell, variant, draw, variant->needs_boundary ? scene->boundary : NULL, true, &call);
     const struct timed_call once = {
         .context = &call, .prepare = topp_call_prepare, .run = topp_call_run, .name = cell->name};
     if (status == TB_OK)
-        status = state->device->ops->run_once(
-            state->device, &once, state->plan->limits.case_seconds, timed_out, state->error);
-    if (status == TB_OK && !*timed_out)
+        status = run_call_once(state, &once, &call.status, outcome);
+    if (status == TB_OK && outcome_good(outcome))
         status = state->device->ops->download(state->device, output, call.problem.logits,
                                               call.bytes, state->error);
     return status;
@@ -206,7 +220,7 @@ static enum tb_status gate_draw(struct run_state *state, struct group *group,
     const struct cell *cell = record->cell;
     const struct logits *logits;
     struct scene scene = {0};
-    bool timed_out = false;
+    struct outcome outcome = {0};
     enum tb_status status = run_input(state, cell, draw, &logits, NULL);
     if (status == TB_OK)
         memcpy(record->draws[draw].input_sha256, logits->sha256, sizeof logits->sha256);
@@ -216,14 +230,16 @@ static enum tb_status gate_draw(struct run_state *state, struct group *group,
         const struct topp_variant *stock = topp_find("stock", cell->topp->device);
         scene.stock = stock ? malloc(row_bytes(cell)) : NULL;
         if (scene.stock)
-            status = run_topp(state, cell, stock, draw, &scene, scene.stock, &timed_out);
+            status = run_topp(state, cell, stock, draw, &scene, scene.stock, &outcome);
+        if (!outcome_good(&outcome)) { /* nothing to compare with: the gate's rule says so */
+            free(scene.stock);
+            scene.stock = NULL;
+        }
     }
-    if (status == TB_OK && !timed_out)
-        status = run_topp(state, cell, cell->topp, draw, &scene, scene.output, &timed_out);
-    if (status == TB_OK && timed_out) {
-        record_refuse(record, GATE_TIMEOUT, "timeout", draw, -1, -1,
-                      "the kernel ran past the profile's %g seconds",
-                      state->plan->limits.case_seconds);
+    if (status == TB_OK)
+        status = run_topp(state, cell, cell->topp, draw, &scene, scene.output, &outcome);
+    if (status == TB_OK && !outcome_good(&outcome)) {
+        record_refuse_outcome(state, record, draw, &outcome);
     } else if (status == TB_OK) {
         status = run_input(state, cell, draw, &logits, NULL);
         if (status == TB_OK)
@@ -246,7 +262,7 @@ static enum tb_status gate_topp_cell(struct run_state *state, struct group *grou
     }
     for (int32_t draw = 0; draw < cell->draws && status == TB_OK && !run_stopped(state); draw++) {
         status = gate_draw(state, group, record, draw);
-        if (record->verdict == GATE_TIMEOUT)
+        if (record->verdict == GATE_TIMEOUT || record->verdict == GATE_UNSUPPORTED)
             break;
     }
     /* The share is of all rows that the cell saw, a part of a row counting as one. */
@@ -281,16 +297,11 @@ static enum tb_status gate_cell(struct run_state *state, struct group *group, si
     return journal_verdict(state, at);
 }
 
-static bool same_input(const struct cell *left, const struct cell *right) {
-    return left->vocab == right->vocab && left->batch == right->batch &&
-           left->stride == right->stride && left->seed == right->seed &&
-           !strcmp(left->family.text, right->family.text);
-}
-
 static enum tb_status make_group(struct run_state *state, size_t first, struct group *group) {
     const struct plan *plan = state->plan;
     *group = (struct group){.first = first, .end = first};
-    while (group->end < plan->count && same_input(&plan->cells[first], &plan->cells[group->end]))
+    while (group->end < plan->count &&
+           run_same_input(&plan->cells[first], &plan->cells[group->end]))
         group->end++;
     group->p = malloc((group->end - first) * sizeof *group->p);
     if (!group->p)
@@ -304,19 +315,19 @@ static enum tb_status make_group(struct run_state *state, size_t first, struct g
 enum tb_status run_gate_all(struct run_state *state) {
     enum tb_status status = TB_OK;
     struct group group = {0};
-    progress_begin(state->progress, "gating", state->plan->count);
+    progress_begin(&state->progress, state->run->progress, "gating", state->plan->count);
     for (size_t first = 0; first < state->plan->count && status == TB_OK && !run_stopped(state);
          first = group.end) {
         status = make_group(state, first, &group);
         for (size_t i = first; i < group.end && status == TB_OK && !run_stopped(state); i++) {
             if (!state->result->cells[i].gated)
                 status = gate_cell(state, &group, i);
-            progress_step(state->progress);
+            progress_step(&state->progress, state->plan->cells[i].name);
         }
         free(group.p);
         for (int i = 0; i < MOST_DRAWS; i++)
             free(group.nuclei[i]);
     }
-    progress_end(state->progress);
+    progress_end(&state->progress);
     return status;
 }

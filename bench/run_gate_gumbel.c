@@ -110,29 +110,27 @@ static enum tb_status gate_draw(struct run_state *state, struct cell_record *rec
     const struct cell *cell = record->cell;
     struct host_draw host;
     struct gumbel_call call;
-    bool timed_out = false;
+    struct outcome outcome = {0};
     enum tb_status status = host_draw_make(state, cell, draw, &host);
     if (status == TB_OK)
         status = gumbel_call_make(state, cell, draw, true, &call);
     const struct timed_call once = {.context = &call, .run = gumbel_call_run, .name = cell->name};
     if (status == TB_OK)
-        status = state->device->ops->run_once(
-            state->device, &once, state->plan->limits.case_seconds, &timed_out, state->error);
-    if (status == TB_OK && timed_out)
-        record_refuse(record, GATE_TIMEOUT, "timeout", draw, -1, -1,
-                      "the kernel ran past the profile's %g seconds",
-                      state->plan->limits.case_seconds);
-    if (status == TB_OK && !timed_out)
+        status = run_call_once(state, &once, &call.status, &outcome);
+    const bool ran = outcome_good(&outcome);
+    if (status == TB_OK && !ran)
+        record_refuse_outcome(state, record, draw, &outcome);
+    if (status == TB_OK && ran)
         status =
             state->device->ops->download(state->device, host.token, call.problem.token,
                                          (size_t)cell->batch * sizeof *host.token, state->error);
-    if (status == TB_OK && !timed_out)
+    if (status == TB_OK && ran)
         status = judge(state, record, draw, &host);
-    if (status == TB_OK && !timed_out) {
+    if (status == TB_OK && ran) {
         const size_t at = (size_t)(record - state->result->cells);
         memcpy(state->output_sha256[at][draw], record->draws[draw].mask_sha256, 65);
     }
-    if (status == TB_OK && !timed_out && draw == 0)
+    if (status == TB_OK && ran && draw == 0)
         status = measure_noise(state, record, &call, &host);
     host_draw_free(&host);
     return status;
@@ -141,7 +139,7 @@ static enum tb_status gate_draw(struct run_state *state, struct cell_record *rec
 enum tb_status gate_gumbel_cell(struct run_state *state, struct cell_record *record) {
     enum tb_status status = TB_OK;
     for (int32_t draw = 0; draw < record->cell->draws && status == TB_OK && !run_stopped(state) &&
-                           record->verdict != GATE_TIMEOUT;
+                           record->verdict != GATE_TIMEOUT && record->verdict != GATE_UNSUPPORTED;
          draw++)
         status = gate_draw(state, record, draw);
     return status;
@@ -151,6 +149,7 @@ enum tb_status gate_gumbel_cell(struct run_state *state, struct cell_record *rec
 struct sampler {
     struct run_state *state;
     const struct cell *cell;
+    struct outcome outcome;
 };
 
 struct part {
@@ -180,9 +179,12 @@ static int run_parts(struct run_state *state, const struct gumbel_variant *varia
     int started = 0, status = 0;
     for (int64_t at = 0; at < problem->batch; at += share, started++) {
         struct part *part = &parts[started];
-        *part = (struct part){{state->device, variant, *problem,
-                               (char *)state->workspace.memory + each * (size_t)started, each},
-                              0};
+        *part = (struct part){
+            .call = {.device = state->device,
+                     .variant = variant,
+                     .problem = *problem,
+                     .workspace = (char *)state->workspace.memory + each * (size_t)started,
+                     .workspace_bytes = each}};
         struct gumbel_problem *own = &part->call.problem;
         own->batch = problem->batch - at < share ? problem->batch - at : share;
         own->seed += at;
@@ -199,18 +201,19 @@ static int run_parts(struct run_state *state, const struct gumbel_variant *varia
     return status;
 }
 
-static int run_whole(struct run_state *state, const struct cell *cell,
-                     const struct gumbel_problem *problem) {
-    struct gumbel_call call = {state->device, cell->gumbel, *problem, NULL,
-                               cell->gumbel->workspace_size(problem)};
-    bool timed_out = false;
+static int run_whole(struct sampler *sampler, const struct gumbel_problem *problem) {
+    struct run_state *state = sampler->state;
+    const struct cell *cell = sampler->cell;
+    struct gumbel_call call = {.device = state->device,
+                               .variant = cell->gumbel,
+                               .problem = *problem,
+                               .workspace_bytes = cell->gumbel->workspace_size(problem)};
     if (slot_reserve(state, &state->workspace, call.workspace_bytes + 256) != TB_OK)
         return -1;
     call.workspace = state->workspace.memory;
     const struct timed_call once = {.context = &call, .run = gumbel_call_run, .name = cell->name};
-    return state->device->ops->run_once(state->device, &once, state->plan->limits.case_seconds,
-                                        &timed_out, state->error) != TB_OK ||
-           timed_out;
+    return run_call_once(state, &once, &call.status, &sampler->outcome) != TB_OK ||
+           !outcome_good(&sampler->outcome);
 }
 
 static int draw_tokens(void *context, const float *logits, int64_t vocab, const int64_t *seeds,
@@ -240,7 +243,9 @@ static int draw_tokens(void *context, const float *logits, int64_t vocab, const 
                                            .token = state->tokens[0].memory};
     const int status = state->device->kind == KERNEL_DEVICE_CPU
                            ? run_parts(state, sampler->cell->gumbel, &problem)
-                           : run_whole(state, sampler->cell, &problem);
+                           : run_whole(sampler, &problem);
+    if (status < 0)
+        sampler->outcome.status = status;
     if (status)
         return status;
     return state->device->ops->download(state->device, tokens, problem.token, words,
@@ -258,8 +263,17 @@ enum tb_status gate_statistic_cell(struct run_state *state, struct cell_record *
         return tb_fail(state->error, TB_INTERNAL, "there is no statistic `%s`", cell->statistic);
     const enum tb_status status =
         statistic->run(size, draw_tokens, &sampler, &result, state->error);
+    /* What ended the sampling, not that it ended, is what is to be said. */
+    const bool refused = !outcome_good(&sampler.outcome);
+    if (status != TB_OK && (run_stopped(state) || refused)) {
+        if (state->error)
+            *state->error = (struct tb_error)TB_ERROR_INIT;
+        if (refused && !run_stopped(state))
+            record_refuse_outcome(state, record, 0, &sampler.outcome);
+        return TB_OK;
+    }
     if (status != TB_OK)
-        return run_stopped(state) ? TB_OK : status;
+        return status;
     record->rows = result.draws;
     record->statistic = json_pack(
         "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:s}", "size", size->name, "vocab",

@@ -9,7 +9,7 @@ size_t row_bytes(const struct cell *cell) {
     return (size_t)cell->batch * (size_t)cell->stride * sizeof(float);
 }
 
-static bool same_input(const struct cell *left, const struct cell *right) {
+bool run_same_input(const struct cell *left, const struct cell *right) {
     return left->vocab == right->vocab && left->batch == right->batch &&
            left->stride == right->stride && left->seed == right->seed &&
            !strcmp(left->family.text, right->family.text);
@@ -29,8 +29,9 @@ static void make_room(struct run_state *state, int64_t bytes) {
         for (size_t i = 1; i < state->input_count; i++)
             if (state->inputs[i].last_use < state->inputs[oldest].last_use)
                 oldest = i;
-        /* What the latest MOST_DRAWS calls returned may still be in use. */
-        if (state->inputs[oldest].last_use + MOST_DRAWS > state->clock)
+        /* What the latest calls returned may still be in use: two a draw where the boundary is
+         * computed beside it. */
+        if (state->inputs[oldest].last_use + 2 * MOST_DRAWS > state->clock)
             return;
         drop(state, &state->inputs[oldest]);
     }
@@ -38,7 +39,7 @@ static void make_room(struct run_state *state, int64_t bytes) {
 
 static struct input_entry *find(struct run_state *state, const struct cell *cell, int32_t draw) {
     for (size_t i = 0; i < state->input_count; i++)
-        if (state->inputs[i].draw == draw && same_input(state->inputs[i].cell, cell))
+        if (state->inputs[i].draw == draw && run_same_input(state->inputs[i].cell, cell))
             return &state->inputs[i];
     return NULL;
 }

@@ -18,10 +18,6 @@ enum tb_status journal_verdict(struct run_state *state, size_t cell) {
                           state->error);
 }
 
-enum tb_status journal_drift(struct run_state *state, size_t cell) {
-    return journal_verdict(state, cell);
-}
-
 static json_t *evidence_to_json(const struct kernel_evidence *kernels, size_t count) {
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++) {
@@ -49,6 +45,31 @@ enum tb_status journal_block(struct run_state *state, size_t cell, int32_t block
         state->error);
 }
 
+void block_result_free(struct block_result *result) {
+    free(result->samples);
+    free(result->kernels);
+    json_decref(result->conditions);
+    memset(result, 0, sizeof *result);
+}
+
+static void drop_samples(struct cell_record *record) {
+    free(record->samples);
+    record->samples = NULL;
+    record->sample_count = 0;
+    record->events_ns = NAN;
+}
+
+void record_drop_timing(struct cell_record *record) {
+    drop_samples(record);
+    free(record->kernels);
+    record->kernels = NULL;
+    record->kernel_count = 0;
+    json_decref(record->conditions);
+    record->conditions = NULL;
+    record->blocks = 0;
+    record->unmeasured[0] = '\0';
+}
+
 enum tb_status record_add_block(struct cell_record *record, struct block_result *result,
                                 struct tb_error *error) {
     enum tb_status status = TB_OK;
@@ -73,15 +94,15 @@ enum tb_status record_add_block(struct cell_record *record, struct block_result 
         record->events_ns = result->events_ns;
     if (result->refused[0] && !record->unmeasured[0])
         snprintf(record->unmeasured, sizeof record->unmeasured, "%s", result->refused);
+    if (record->unmeasured[0])
+        drop_samples(record);
     if (result->conditions) {
         if (!record->conditions)
             record->conditions = json_array();
-        json_array_append_new(record->conditions, result->conditions);
+        json_array_append(record->conditions, result->conditions);
     }
     record->blocks++;
-    free(result->samples);
-    free(result->kernels);
-    memset(result, 0, sizeof *result);
+    block_result_free(result);
     return status;
 }
 
@@ -154,6 +175,8 @@ static bool replay_verdict(struct run_state *state, const json_t *line, size_t c
     }
     if (!record->draws || !read_verdict(json, record))
         return false;
+    if (record->verdict != GATE_ACCEPTED) /* a second verdict, after blocks: the first was lost */
+        record_drop_timing(record);
     read_draws(json_object_get(json, "inputs"), record);
     const json_t *outputs = json_object_get(line, "outputs");
     for (int32_t i = 0; i < record->draw_count; i++) {
@@ -219,8 +242,8 @@ enum tb_status journal_replay(struct run_state *state) {
                                                     : false);
         if (!good)
             return tb_fail_at(state->error, TB_UNREADABLE, "journal.jsonl", (int64_t)i + 2, -1,
-                              "this line (%s of %s) does not fit the run: take --force to start "
-                              "afresh",
+                              "this line (%s of %s) does not fit the run: give --force without "
+                              "--resume to start afresh",
                               kind, name);
     }
     return TB_OK;

@@ -29,7 +29,7 @@ struct run_state {
     struct device *device;
     struct journal *journal;
     struct run_result *result;
-    struct progress *progress;
+    struct progress progress;
     struct tb_error *error;
 
     struct input_entry *inputs;
@@ -46,8 +46,7 @@ struct run_state {
     char (*output_sha256)[MOST_DRAWS][65];
 };
 
-/* run_input.c: the bytes of a cell's draw; borrowed until the next call of run_input(). pinned: an
- * entry of this clock or later is never evicted. */
+/* run_input.c: the bytes of a cell's draw; borrowed for the next 2 * MOST_DRAWS calls. */
 enum tb_status run_input(struct run_state *state, const struct cell *cell, int32_t draw,
                          const struct logits **logits, void **device_copy);
 void run_inputs_free(struct run_state *state);
@@ -57,6 +56,8 @@ enum tb_status slot_upload(struct run_state *state, struct slot *slot, const voi
                            size_t count);
 void run_slots_free(struct run_state *state);
 size_t row_bytes(const struct cell *cell); /* batch * stride * 4 */
+/* Do two cells read the same bytes? */
+bool run_same_input(const struct cell *left, const struct cell *right);
 
 /* run_calls.c: kernels as timed calls. */
 struct topp_call {
@@ -67,6 +68,7 @@ struct topp_call {
     size_t bytes;
     void *workspace;
     size_t workspace_bytes;
+    int status; /* of the last launch */
 };
 struct gumbel_call {
     struct device *device;
@@ -74,10 +76,26 @@ struct gumbel_call {
     struct gumbel_problem problem;
     void *workspace;
     size_t workspace_bytes;
+    int status; /* of the last launch */
+};
+/* How a call ended that no error of the run stands behind: a kernel that hangs or refuses to be
+ * launched (a negative kernel_status) concerns its own cell alone. */
+struct outcome {
+    bool timed_out;
+    int status; /* 0, or what the kernel returned: negative */
 };
 int topp_call_prepare(void *context, void *stream);
 int topp_call_run(void *context, void *stream);
 int gumbel_call_run(void *context, void *stream);
+static inline bool outcome_good(const struct outcome *outcome) {
+    return !outcome->timed_out && outcome->status == 0;
+}
+/* Once, under the profile's limit. launched: where the call keeps the status of its launch. */
+enum tb_status run_call_once(struct run_state *state, const struct timed_call *call,
+                             const int *launched, struct outcome *outcome);
+/* After an error of the device: was it a kernel that refused to be launched? Then the error is
+ * taken back. */
+bool run_forgive(struct run_state *state, int launched);
 /* Fills a call for one draw; uploads p and, where wanted, the boundary ([batch], NULL = none).
  * poison: the workspace is filled with a pattern first. */
 enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
@@ -97,6 +115,9 @@ enum tb_status gate_statistic_cell(struct run_state *state, struct cell_record *
 void record_refuse(struct cell_record *record, enum gate_verdict verdict, const char *rule,
                    int32_t draw, int64_t row, int64_t token, const char *format, ...)
     __attribute__((format(printf, 7, 8)));
+/* The verdict of a cell whose kernel hung or would not be launched. */
+void record_refuse_outcome(const struct run_state *state, struct cell_record *record, int32_t draw,
+                           const struct outcome *outcome);
 void bytes_sha256(const void *bytes, size_t count, char sha256[65]);
 
 /* run_time.c: blocks through Google Benchmark. */
@@ -106,12 +127,20 @@ enum tb_status run_time_all(struct run_state *state);
 enum tb_status journal_verdict(struct run_state *state, size_t cell);
 enum tb_status journal_block(struct run_state *state, size_t cell, int32_t block,
                              const struct block_result *result);
-enum tb_status journal_drift(struct run_state *state, size_t cell);
 /* Takes verdicts and blocks of an earlier run from the journal. */
 enum tb_status journal_replay(struct run_state *state);
-/* Adds a block's samples and evidence to a record; takes ownership of what result owns. */
+/* Adds a block's samples and evidence to a record; takes ownership of what result owns. A refused
+ * block leaves the cell without samples. */
 enum tb_status record_add_block(struct cell_record *record, struct block_result *result,
                                 struct tb_error *error);
+void block_result_free(struct block_result *result);
+/* Forgets all that was timed: the cell lost its verdict. */
+void record_drop_timing(struct cell_record *record);
+
+/* run_benchmark.c: takes the times of cells that lost their verdict after blocks had been reported
+ * out of Google Benchmark's file. */
+enum tb_status benchmark_json_strip(const struct run_result *result, const char *path,
+                                    struct tb_error *error);
 
 static inline bool run_stopped(const struct run_state *state) {
     return state->run->stop && *state->run->stop;

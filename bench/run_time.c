@@ -14,6 +14,7 @@ struct timed_cell {
     size_t cell;
     int32_t next;     /* repetition that comes next */
     int32_t replayed; /* blocks that an earlier run took */
+    bool reported;    /* a time of this cell stands in Google Benchmark's file */
     enum tb_status *status;
     char refused[RECORD_REASON_BYTES];
 };
@@ -114,11 +115,21 @@ static enum tb_status check_drift(struct run_state *state, struct cell_record *r
     return status;
 }
 
-static void drop_timing(struct cell_record *record) {
-    free(record->samples);
-    record->samples = NULL;
-    record->sample_count = 0;
-    record->events_ns = NAN;
+/* A kernel that the gate saw run, and that will not be launched any more. */
+static bool launch_lost(struct run_state *state, struct cell_record *record,
+                        const struct calls *calls) {
+    const struct cell *cell = record->cell;
+    for (int32_t draw = 0; draw < cell->draws; draw++) {
+        const int launched =
+            cell->kind == CELL_TOPP ? calls->topp[draw].status : calls->gumbel[draw].status;
+        if (!run_forgive(state, launched))
+            continue;
+        record_refuse(record, GATE_DRIFT, "launch", draw, -1, -1,
+                      "the gate saw this kernel run, later it returned %d (%s)", launched,
+                      state->device->ops->error_text(state->device, launched));
+        return true;
+    }
+    return false;
 }
 
 static enum tb_status take_block(struct timed_cell *timed, int32_t block,
@@ -126,7 +137,7 @@ static enum tb_status take_block(struct timed_cell *timed, int32_t block,
     struct run_state *state = timed->state;
     struct cell_record *record = &state->result->cells[timed->cell];
     const struct cell *cell = record->cell;
-    struct calls *calls = malloc(sizeof *calls);
+    struct calls *calls = calloc(1, sizeof *calls);
     if (!calls)
         return tb_fail(state->error, TB_NO_MEMORY, "no memory for the calls of %s", cell->name);
     enum tb_status status = make_calls(state, cell, calls);
@@ -141,6 +152,10 @@ static enum tb_status take_block(struct timed_cell *timed, int32_t block,
     };
     if (status == TB_OK)
         status = state->device->ops->time_block(state->device, &request, result, state->error);
+    if (status != TB_OK && launch_lost(state, record, calls)) {
+        free(calls);
+        return TB_OK;
+    }
     if (status == TB_OK && result->timed_out)
         record_refuse(record, GATE_TIMEOUT, "timeout", -1, -1, -1,
                       "a block ran past the profile's %g seconds", request.limit_seconds);
@@ -163,10 +178,8 @@ static void block_median(const struct cell_record *record, int32_t block,
 }
 
 static void counter(struct gbench_block *block, const char *name, double value) {
-    if (!isfinite(value) || block->counter_count == GBENCH_MOST_COUNTERS)
-        return; /* its JSON has no word for a figure that is not there */
-    block->counter_names[block->counter_count] = name;
-    block->counters[block->counter_count++] = value;
+    if (isfinite(value) && block->counter_count < GBENCH_MOST_COUNTERS)
+        block->counters[block->counter_count++] = (struct gbench_counter){name, value};
 }
 
 static void report(const struct cell_record *record, int32_t block, struct gbench_block *out) {
@@ -174,9 +187,9 @@ static void report(const struct cell_record *record, int32_t block, struct gbenc
     block_median(record, block, &summary);
     out->seconds = summary.median_ns * 1e-9;
     counter(out, "samples", (double)summary.samples);
-    counter(out, "p05_us", summary.p05_ns * 1e-3);
-    counter(out, "p95_us", summary.p95_ns * 1e-3);
-    counter(out, "busy_us", summary.busy_ns * 1e-3);
+    counter(out, "p05_ns", summary.p05_ns);
+    counter(out, "p95_ns", summary.p95_ns);
+    counter(out, "busy_ns", summary.busy_ns);
     counter(out, "cycles", summary.cycles);
     if (record->cell->kind == CELL_TOPP)
         counter(out, "kept", (double)record->kept);
@@ -187,99 +200,116 @@ static enum tb_status keep_block(struct timed_cell *timed, int32_t block,
                                  struct block_result *result) {
     struct run_state *state = timed->state;
     struct cell_record *record = &state->result->cells[timed->cell];
-    enum tb_status status = TB_OK;
-    const bool valid = record->verdict == GATE_ACCEPTED;
-    if (valid)
-        status = journal_block(state, timed->cell, block, result);
-    if (status == TB_OK || !valid) {
-        const enum tb_status added = record_add_block(record, result, state->error);
-        status = status == TB_OK ? added : status;
+    if (record->verdict != GATE_ACCEPTED) {
+        block_result_free(result);
+        record_drop_timing(record);
+        return journal_verdict(state, timed->cell);
     }
-    if (!valid) {
-        drop_timing(record);
-        status = journal_drift(state, timed->cell);
-    }
+    const enum tb_status status = journal_block(state, timed->cell, block, result);
+    if (status == TB_OK)
+        return record_add_block(record, result, state->error);
+    block_result_free(result);
     return status;
 }
 
-/* Google Benchmark asks for the next repetition of a cell. */
-static void next_block(void *context, struct gbench_block *out) {
-    struct timed_cell *timed = context;
+/* Takes the block unless it was replayed, or there is nothing more to take. */
+static void next_block(struct timed_cell *timed, int32_t block) {
     struct run_state *state = timed->state;
-    struct cell_record *record = &state->result->cells[timed->cell];
-    const int32_t block = timed->next++;
-    if (block >= timed->replayed && *timed->status == TB_OK && !run_stopped(state) &&
-        record->verdict == GATE_ACCEPTED && !record->unmeasured[0]) {
-        struct block_result result = {.events_ns = NAN};
-        *timed->status = take_block(timed, block, &result);
-        if (*timed->status == TB_OK && run_stopped(state)) { /* an unfinished block is no block */
-            free(result.samples);
-            free(result.kernels);
-            json_decref(result.conditions);
-        } else if (*timed->status == TB_OK) {
-            *timed->status = keep_block(timed, block, &result);
-        }
-        progress_step(state->progress);
-    }
-    if (*timed->status != TB_OK)
-        out->refused = "the run ended with an error";
-    else if (record->verdict != GATE_ACCEPTED)
-        out->refused = record->reason;
-    else if (record->unmeasured[0])
-        out->refused = record->unmeasured;
-    else if (block >= record->blocks)
-        out->refused = "interrupted";
-    else
-        report(record, block, out);
+    const struct cell_record *record = &state->result->cells[timed->cell];
+    if (block < timed->replayed || *timed->status != TB_OK || run_stopped(state) ||
+        record->verdict != GATE_ACCEPTED || record->unmeasured[0])
+        return;
+    struct block_result result = {.events_ns = NAN};
+    *timed->status = take_block(timed, block, &result);
+    if (*timed->status == TB_OK && run_stopped(state)) /* an unfinished block is no block */
+        block_result_free(&result);
+    else if (*timed->status == TB_OK)
+        *timed->status = keep_block(timed, block, &result);
+    progress_step(&state->progress, record->cell->name);
 }
 
-static size_t describe_cases(struct run_state *state, struct timed_cell *timed,
-                             struct gbench_case *cases, enum tb_status *status) {
+/* Google Benchmark asks for the next repetition of a cell. */
+static void measure(void *context, size_t cell, struct gbench_block *out) {
+    struct timed_cell *timed = (struct timed_cell *)context + cell;
+    const struct cell_record *record = &timed->state->result->cells[cell];
+    const int32_t block = timed->next++;
+    next_block(timed, block);
+    const char *refused = *timed->status != TB_OK            ? "the run ended with an error"
+                          : record->verdict != GATE_ACCEPTED ? record->reason
+                          : record->unmeasured[0]            ? record->unmeasured
+                          : block >= record->blocks          ? "interrupted"
+                                                             : "";
+    snprintf(out->error, sizeof out->error, "%s", refused);
+    if (refused[0])
+        return;
+    report(record, block, out);
+    timed->reported = true;
+}
+
+static size_t describe_cells(struct run_state *state, struct timed_cell *timed,
+                             struct gbench_cell *cells, enum tb_status *status) {
     size_t blocks = 0;
     for (size_t i = 0; i < state->plan->count; i++) {
-        struct cell_record *record = &state->result->cells[i];
+        const struct cell_record *record = &state->result->cells[i];
         timed[i] = (struct timed_cell){
             .state = state, .cell = i, .replayed = record->blocks, .status = status};
-        cases[i] = (struct gbench_case){.name = record->cell->name,
-                                        .repetitions = state->plan->timing.blocks,
-                                        .context = &timed[i],
-                                        .block = next_block};
+        cells[i] = (struct gbench_cell){.name = record->cell->name,
+                                        .repetitions = state->plan->timing.blocks};
         if (record->verdict != GATE_ACCEPTED) {
             snprintf(timed[i].refused, sizeof timed[i].refused, "%s%s%s",
                      gate_verdict_name(record->verdict), record->rule[0] ? ": " : "", record->rule);
-            cases[i].refused = timed[i].refused;
+            cells[i].skip = timed[i].refused;
         } else if (!record->cell->timed || state->run->gate_only) {
-            cases[i].refused = "accepted; not to be timed";
-        } else if (record->blocks < state->plan->timing.blocks) {
+            cells[i].skip = "accepted; not to be timed";
+        } else if (!record->unmeasured[0] && record->blocks < state->plan->timing.blocks) {
             blocks += (size_t)(state->plan->timing.blocks - record->blocks);
         }
     }
     return blocks;
 }
 
-static enum tb_status run_gbench(struct run_state *state, const struct gbench_case *cases,
-                                 const enum tb_status *blocks_status) {
-    char path[JOURNAL_PATH_BYTES], why[256] = "";
-    const char *keys[] = {"topp_bench_profile", "topp_bench_device", "topp_bench_run"};
-    const char *values[] = {state->plan->profile_name, state->plan->device, state->result->info.id};
+/* Did a cell lose its verdict after a time of it had been reported? */
+static bool any_lost(const struct run_state *state, const struct timed_cell *timed) {
+    for (size_t i = 0; i < state->plan->count; i++) {
+        const struct cell_record *record = &state->result->cells[i];
+        if (timed[i].reported && (record->verdict != GATE_ACCEPTED || record->unmeasured[0]))
+            return true;
+    }
+    return false;
+}
+
+static enum tb_status run_gbench(struct run_state *state, const struct gbench_cell *cells,
+                                 struct timed_cell *timed, const enum tb_status *blocks_status) {
+    char path[JOURNAL_PATH_BYTES], why[JOURNAL_PATH_BYTES + 256] = "";
+    const char *const context[] = {"topp_bench_profile",
+                                   state->plan->profile_name,
+                                   "topp_bench_device",
+                                   state->plan->device,
+                                   "topp_bench_run",
+                                   state->result->info.id,
+                                   NULL};
     enum tb_status status =
         journal_begin_file(state->journal, "benchmark.json", path, NULL, state->error);
     if (status != TB_OK)
         return status;
     const struct gbench_run run = {
-        .cases = cases,
+        .cells = cells,
         .count = state->plan->count,
+        .measure = measure,
+        .context = timed,
+        .stop = state->run->stop,
+        .interleave = true,
         .json_path = path,
-        .context_keys = keys,
-        .context_values = values,
-        .context_count = 3,
         .flags = state->run->gbench_flags,
         .flag_count = state->run->gbench_flag_count,
+        .context_pairs = context,
     };
-    if (gbench_execute(&run, why, sizeof why) != 0)
-        status = tb_fail(state->error, TB_IO, "%s", why);
-    if (status == TB_OK)
-        status = *blocks_status;
+    const int failed = gbench_execute(&run, why, sizeof why);
+    status = *blocks_status;
+    if (status == TB_OK && failed)
+        status = tb_fail(state->error, TB_IO, "Google Benchmark's results: %s", why);
+    if (status == TB_OK && !run_stopped(state) && any_lost(state, timed))
+        status = benchmark_json_strip(state->result, path, state->error);
     if (status == TB_OK && !run_stopped(state))
         return journal_publish(state->journal, "benchmark.json", NULL, state->error);
     journal_discard(state->journal, "benchmark.json", NULL);
@@ -289,17 +319,17 @@ static enum tb_status run_gbench(struct run_state *state, const struct gbench_ca
 enum tb_status run_time_all(struct run_state *state) {
     enum tb_status blocks_status = TB_OK;
     struct timed_cell *timed = calloc(state->plan->count, sizeof *timed);
-    struct gbench_case *cases = calloc(state->plan->count, sizeof *cases);
+    struct gbench_cell *cells = calloc(state->plan->count, sizeof *cells);
     enum tb_status status = TB_OK;
-    if (!timed || !cases) {
+    if (!timed || !cells) {
         status = tb_fail(state->error, TB_NO_MEMORY, "no memory for the cells to be timed");
     } else {
-        progress_begin(state->progress, "timing",
-                       describe_cases(state, timed, cases, &blocks_status));
-        status = run_gbench(state, cases, &blocks_status);
-        progress_end(state->progress);
+        progress_begin(&state->progress, state->run->progress, "timing",
+                       describe_cells(state, timed, cells, &blocks_status));
+        status = run_gbench(state, cells, timed, &blocks_status);
+        progress_end(&state->progress);
     }
     free(timed);
-    free(cases);
+    free(cells);
     return status;
 }

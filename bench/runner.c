@@ -13,24 +13,6 @@
 
 static const int64_t MOST_CACHE_BYTES = (int64_t)4 << 30;
 
-bool gbench_flag_allowed(const char *argument) {
-    static const char *const allowed[] = {
-        "--benchmark_out=",
-        "--benchmark_out_format=",
-        "--benchmark_format=",
-        "--benchmark_color=",
-        "--benchmark_context=",
-        "--benchmark_counters_tabular=",
-        "--benchmark_time_unit=",
-        "--benchmark_report_aggregates_only=",
-        "--benchmark_display_aggregates_only=",
-    };
-    for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
-        if (!strncmp(argument, allowed[i], strlen(allowed[i])))
-            return true;
-    return false;
-}
-
 int sweep_exit_code(const struct run_result *result) {
     return result->unexpected ? 1 : result->unmeasured ? 3 : 0;
 }
@@ -204,7 +186,6 @@ static enum tb_status open_state(struct run_state *state) {
     state->input_budget = state->run->cache_bytes > 0 ? state->run->cache_bytes
                           : memory < MOST_CACHE_BYTES ? memory
                                                       : MOST_CACHE_BYTES;
-    state->progress = progress_new(state->run->progress);
     describe_run(state);
     return open_journal(state);
 }
@@ -213,7 +194,6 @@ static void close_state(struct run_state *state) {
     run_inputs_free(state);
     run_slots_free(state);
     journal_close(state->journal);
-    progress_free(state->progress);
     free(state->output_sha256);
 }
 
