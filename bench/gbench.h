@@ -1,8 +1,10 @@
-/* Google Benchmark behind C: it drives repetition, interleaves the blocks of different cells, and
- * writes its own JSON. No exception crosses. */
+/* Google Benchmark behind plain C types: it drives repetition, naming, interleaving and its own
+ * JSON. No exception crosses. One run a process: the library keeps global state. */
 #ifndef TOPP_BENCH_GBENCH_H
 #define TOPP_BENCH_GBENCH_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,38 +12,47 @@
 extern "C" {
 #endif
 
-enum { GBENCH_MOST_COUNTERS = 8 };
+enum { GBENCH_MOST_COUNTERS = 12 };
 
-/* What one repetition reports: a median in seconds, and figures beside it. */
-struct gbench_block {
-    double seconds;
-    const char *refused; /* not NULL: no time, and why */
-    const char *counter_names[GBENCH_MOST_COUNTERS];
-    double counters[GBENCH_MOST_COUNTERS];
-    size_t counter_count;
+struct gbench_counter {
+    const char *name; /* a constant */
+    double value;     /* not finite: left out */
 };
 
-struct gbench_case {
+/* One repetition's answer. */
+struct gbench_block {
+    double seconds; /* the block's median, reported as manual time of its one iteration */
+    struct gbench_counter counters[GBENCH_MOST_COUNTERS];
+    size_t counter_count;
+    char error[256]; /* not empty: SkipWithError, nothing else counts */
+};
+
+struct gbench_cell {
     const char *name;
-    const char *refused; /* not NULL: skipped with this reason, the block function is not called */
-    int32_t repetitions;
-    void *context;
-    /* Takes the next block of this case. */
-    void (*block)(void *context, struct gbench_block *block);
+    const char *skip;    /* refused: SkipWithError with this reason, once; NULL = measure */
+    int32_t repetitions; /* >= 1 */
 };
 
 struct gbench_run {
-    const struct gbench_case *cases;
+    const struct gbench_cell *cells;
     size_t count;
-    const char *json_path; /* where Google Benchmark's JSON goes */
-    const char *const *context_keys, *const *context_values; /* custom context, context_count */
-    size_t context_count;
-    const char *const *flags; /* its own output flags, as typed */
+    /* Called once per repetition of a cell without `skip`, in the library's (random) order. */
+    void (*measure)(void *context, size_t cell, struct gbench_block *block);
+    void *context;
+    const volatile sig_atomic_t *stop; /* once set, what is left is skipped; may be NULL */
+    bool interleave;                   /* shuffle the repetitions of all cells */
+    const char *json_path;             /* the file to write; strict JSON */
+    const char *const *flags;          /* output flags for the library, as typed by the user */
     size_t flag_count;
+    const char *const
+        *context_pairs; /* key, value, key, value ..., NULL: into the JSON's context */
 };
 
-/* 0, or -1 with the reason in why. */
+/* 0, or -1 with *why (why_bytes) saying what failed. */
 int gbench_execute(const struct gbench_run *run, char *why, size_t why_bytes);
+
+/* True for an option of Google Benchmark that only shapes its output. */
+bool gbench_flag_allowed(const char *argument);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #ifndef TOPP_BENCH_RUNNER_H
 #define TOPP_BENCH_RUNNER_H
 
+#include "bench/gbench.h"
 #include "bench/record.h"
 
 #include <signal.h>
@@ -43,9 +44,5 @@ enum tb_status sweep_execute(const struct sweep_run *run, struct run_result *res
 
 /* Exit code of a finished run: 0 as expected, 1 unexpected verdicts, 3 cells without samples. */
 int sweep_exit_code(const struct run_result *result);
-
-/* True for an option of Google Benchmark that only shapes its output (--benchmark_out=...,
- * --benchmark_format=..., --benchmark_counters_tabular=... and so on). */
-bool gbench_flag_allowed(const char *argument);
 
 #endif
