@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Kills sweeps at random moments and resumes them: nothing finished may be lost, and the final
+files must be those of an uninterrupted run apart from times.
+
+usage: kill_test.py BENCH_TOPP [--kills N | --all] [--seed N]
+
+Half of the signals are SIGKILL, half SIGINT. A folder takes one to three of them before its run is
+resumed to the end. --all: 100 kills.
+"""
+import argparse
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+# What differs between two runs of one plan on one machine.
+TIMED = {"sample_count", "median_ns", "ci_low_ns", "ci_high_ns", "p05_ns", "p95_ns", "draw_low_ns",
+         "draw_high_ns", "busy_ns", "cycles", "sm_mhz", "events_ns", "bytes_per_second",
+         "ratio_to_floor", "samples_sha256", "samples", "conditions"}
+ONCE = {"id", "date", "resumed"}
+
+
+def refuse_constant(text):
+    raise ValueError(f"{text} is no JSON")
+
+
+def strict(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file, parse_constant=refuse_constant)
+
+
+def check(holds, what):
+    if not holds:
+        raise AssertionError(what)
+
+
+def journal(folder):
+    """Header, and the whole lines after it; a torn last line does not count."""
+    try:
+        with open(os.path.join(folder, "journal.jsonl"), "rb") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return []
+    return [json.loads(line, parse_constant=refuse_constant)
+            for line in text.split(b"\n")[:-1]]
+
+
+def blocks(lines):
+    found = {}
+    for line in lines:
+        if line.get("line") == "block":
+            key = (line["cell"], line["block"])
+            check(key not in found, f"{key} stands twice in the journal")
+            found[key] = line["samples"]
+    return found
+
+
+def normal(folder):
+    results = strict(os.path.join(folder, "results.json"))
+    for name in ONCE:
+        results["run"].pop(name)
+    for cell in results["cells"]:
+        for name in TIMED:
+            cell.pop(name)
+    with open(os.path.join(folder, "results.tsv"), encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    keep = [i for i, name in enumerate(rows[0]) if name not in TIMED]
+    table = [[row[i] for i in keep] for row in rows]
+    entries = sorted((entry["name"], entry["run_type"], entry.get("repetition_index", -1),
+                      entry.get("aggregate_name", ""), entry.get("error_message", ""))
+                     for entry in strict(os.path.join(folder, "benchmark.json"))["benchmarks"])
+    return results, table, entries
+
+
+def check_samples(folder):
+    """Every block of the journal is in the result with its very samples, and nothing else is."""
+    taken = blocks(journal(folder))
+    for cell in strict(os.path.join(folder, "results.json"))["cells"]:
+        samples = cell["samples"]
+        mine = sorted(block for name, block in taken if name == cell["name"])
+        check(mine == list(range(cell["blocks"])), f"{cell['name']}: blocks {mine}")
+        together = {key: [] for key in ("time_ns", "block", "draw")}
+        for block in mine:
+            for key in together:
+                together[key] += taken[(cell["name"], block)][key]
+        for key, values in together.items():
+            check((samples[key] if samples else []) == values, f"{cell['name']}: {key} differ")
+
+
+class Sweep:
+    def __init__(self, program, folder):
+        self.command = [program, "--sweep", "--profile", "smoke", "--device", "cpu", "--out",
+                        folder]
+
+    def start(self, *more):
+        return subprocess.Popen(self.command + list(more), stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True)
+
+    def finish(self, *more):
+        process = self.start(*more)
+        errors = process.communicate()[1]
+        check(process.returncode == 0, f"{more}: exit {process.returncode}: {errors}")
+
+
+def kill_once(sweep, folder, dice, seconds, resume, which):
+    """One run ended by a signal; True when it hit a running process."""
+    before = journal(folder)
+    process = sweep.start(*(["--resume"] if resume else []))
+    time.sleep(dice.uniform(0.0, 1.1 * seconds))
+    process.send_signal(which)
+    errors = process.communicate()[1]
+    code = process.returncode
+    allowed = {0, -signal.SIGKILL} if which == signal.SIGKILL else {0, 4, -signal.SIGINT}
+    check(code in allowed, f"{which!r}: exit {code}: {errors}")
+    check(code != 4 or "--resume" in errors, f"an interrupted run does not say the mend: {errors}")
+    after = journal(folder)
+    check(after[:len(before)] == before or not before, "lines of the journal were lost or changed")
+    blocks(after)
+    return code != 0
+
+
+def kill_and_resume(program, root, reference, dice, seconds, number, counts):
+    folder = os.path.join(root, f"run{number}")
+    sweep = Sweep(program, folder)
+    for _ in range(dice.randint(1, 3)):
+        which = dice.choice([signal.SIGKILL, signal.SIGINT])
+        counts[which] += kill_once(sweep, folder, dice, seconds, os.path.exists(folder), which)
+    held = blocks(journal(folder))
+    sweep.finish("--resume")
+    final = blocks(journal(folder))
+    for key, samples in held.items():
+        check(final.get(key) == samples, f"{key}: a finished block was lost or changed")
+    counts["blocks kept"] += len(held)
+    check_samples(folder)
+    for name, mine, whole in zip(("results.json", "results.tsv", "benchmark.json"),
+                                 normal(folder), reference):
+        check(mine == whole, f"{name} differs from an uninterrupted run's")
+    verify = subprocess.run([program, "--verify", os.path.join(folder, "receipt.json")],
+                            capture_output=True, text=True, check=False)
+    check(verify.returncode == 0, f"--verify: {verify.stdout}")
+    shutil.rmtree(folder)
+
+
+def two_into_one(program, root):
+    """The folder's lock is held while a run is in it: a second run is refused and harms nothing."""
+    folder = os.path.join(root, "shared")
+    os.mkdir(folder)
+    with open(os.path.join(folder, ".lock"), "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = Sweep(program, folder).start("--force")
+        errors = process.communicate()[1]
+        check(process.returncode == 2 and "another run" in errors,
+              f"second run: exit {process.returncode}: {errors}")
+        check(os.listdir(folder) == [".lock"], f"the refused run left {os.listdir(folder)}")
+    first = Sweep(program, folder).start()
+    while first.poll() is None and not journal(folder):
+        time.sleep(0.002)
+    second = Sweep(program, folder).start("--resume")
+    errors = second.communicate()[1]
+    busy = first.poll() is None
+    first.communicate()
+    check(first.returncode == 0, "the first run was harmed by the second")
+    check(second.returncode == 2 or not busy, f"second run: exit {second.returncode}: {errors}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--kills", type=int, default=4)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    kills = 100 if options.all else options.kills
+    dice = random.Random(options.seed)
+    counts = {signal.SIGKILL: 0, signal.SIGINT: 0, "blocks kept": 0}
+    with tempfile.TemporaryDirectory(prefix="topp-kill-") as root:
+        whole = os.path.join(root, "whole")
+        start = time.monotonic()
+        Sweep(options.program, whole).finish()
+        seconds = time.monotonic() - start
+        reference = normal(whole)
+        check_samples(whole)
+        two_into_one(options.program, root)
+        number = 0
+        while counts[signal.SIGKILL] + counts[signal.SIGINT] < kills:
+            check(number < 10 * kills, "hardly any signal met a running process")
+            kill_and_resume(options.program, root, reference, dice, seconds, number, counts)
+            number += 1
+    print(f"kill_test: {number} runs resumed after {counts[signal.SIGKILL]} SIGKILL and "
+          f"{counts[signal.SIGINT]} SIGINT; {counts['blocks kept']} finished blocks kept, none "
+          "lost, none twice; final files as uninterrupted")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except AssertionError as error:
+        sys.exit(f"kill_test: {error}")
