@@ -9,6 +9,7 @@
 #include <exception>
 #include <fstream>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -84,9 +85,11 @@ bool Starts(const char *text, const char *prefix) {
     return std::strncmp(text, prefix, std::strlen(prefix)) == 0;
 }
 
-// The library parses its flags from an argv of its own and prints about those it does not know.
+// The library parses its flags from an argv of its own and prints about those it does not know. It
+// keeps a pointer to the first word, the program's name, for as long as it reports.
 void SetFlags(const gbench_run *run, bool *shown) {
-    std::vector<std::string> texts = {"bench_topp"};
+    static std::vector<std::string> texts;
+    texts = {"bench_topp"};
     texts.push_back(run->interleave ? "--benchmark_enable_random_interleaving=true"
                                     : "--benchmark_enable_random_interleaving=false");
     for (size_t i = 0; i < run->flag_count; i++) {
