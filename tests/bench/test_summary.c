@@ -129,7 +129,7 @@ static size_t samples_until_done(const struct timing_settings *settings, double 
         const size_t more = summary_next_check(settings, count, draws);
         assert_true(more > 0);
         for (size_t i = 0; i < more && count < COUNT(samples); i++, count++) {
-            const double place = (double)(count / (size_t)draws * 4999 % 10007) / 5003.0 - 1.0;
+            const double place = (double)(count / (size_t)draws * 6185 % 10007) / 5003.0 - 1.0;
             const int32_t draw = (int32_t)(count % (size_t)draws);
             samples[count] = sample((1000.0 + 500.0 * draw) * (1.0 + spread * place), draw);
         }
