@@ -24,6 +24,7 @@ struct device_cuda {
     cudaEvent_t events[2];
     struct nvml *nvml;
     struct cupti_collector *cupti;
+    bool tracing;      /* CUPTI's records are on */
     bool drops_proven; /* a starved buffer was seen to raise CUPTI's counter of dropped records */
     void *flush;       /* written to push everything out of L2 */
     size_t flush_bytes;

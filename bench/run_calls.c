@@ -48,14 +48,20 @@ enum tb_status run_call_once(struct run_state *state, const struct timed_call *c
 /* What lies in a workspace is arbitrary: a kernel that trusts zeros there must show. */
 static enum tb_status poison_slot(struct run_state *state, struct slot *slot, size_t bytes) {
     static unsigned char pattern[POISON_BYTES];
-    enum tb_status status = TB_OK;
+    const size_t head = bytes < POISON_BYTES ? bytes : POISON_BYTES;
+    struct device *device = state->device;
     if (!pattern[0])
         memset(pattern, POISON, sizeof pattern);
-    for (size_t at = 0; at < bytes && status == TB_OK; at += POISON_BYTES) {
-        const size_t count = bytes - at < POISON_BYTES ? bytes - at : POISON_BYTES;
-        status = state->device->ops->upload(state->device, (char *)slot->memory + at, pattern,
-                                            count, state->error);
+    enum tb_status status = device->ops->upload(device, slot->memory, pattern, head, state->error);
+    /* The rest by doubling what is there; the last upload waits for the copies before it. */
+    for (size_t at = head; at < bytes && status == TB_OK;) {
+        const size_t count = bytes - at < at ? bytes - at : at;
+        if (device->ops->copy_async(device, (char *)slot->memory + at, slot->memory, count, NULL))
+            status = tb_fail(state->error, TB_INTERNAL, "the workspace cannot be filled");
+        at += count;
     }
+    if (status == TB_OK && bytes > head)
+        status = device->ops->upload(device, slot->memory, pattern, head, state->error);
     return status;
 }
 

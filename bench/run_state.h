@@ -44,6 +44,8 @@ struct run_state {
 
     /* The outputs that the gate saw, by hash: [cell][draw] as in the draw records. */
     char (*output_sha256)[MOST_DRAWS][65];
+    /* [cell]: NULL, or [draws, batch] boundaries of a kernel that is given them; owned. */
+    struct topp_boundary **boundaries;
 };
 
 /* run_input.c: the bytes of a cell's draw; borrowed for the next 2 * MOST_DRAWS calls. */
@@ -87,6 +89,12 @@ struct outcome {
 int topp_call_prepare(void *context, void *stream);
 int topp_call_run(void *context, void *stream);
 int gumbel_call_run(void *context, void *stream);
+/* What a kernel that is given the boundary gets for a row: the whole row where nothing is cut. */
+static inline struct topp_boundary boundary_of(const struct nucleus *nucleus) {
+    if (nucleus->untouched || nucleus->status != NUCLEUS_OK)
+        return (struct topp_boundary){-__builtin_inff(), INT32_MAX};
+    return (struct topp_boundary){nucleus->boundary_logit, (int32_t)nucleus->boundary_token};
+}
 static inline bool outcome_good(const struct outcome *outcome) {
     return !outcome->timed_out && outcome->status == 0;
 }
@@ -119,6 +127,8 @@ void record_refuse(struct cell_record *record, enum gate_verdict verdict, const 
 void record_refuse_outcome(const struct run_state *state, struct cell_record *record, int32_t draw,
                            const struct outcome *outcome);
 void bytes_sha256(const void *bytes, size_t count, char sha256[65]);
+/* The hash of the rows' hashes, rows in parallel: large buffers are compared by it. */
+void rows_sha256(const void *bytes, int64_t rows, size_t row_bytes, int threads, char sha256[65]);
 
 /* run_time.c: blocks through Google Benchmark. */
 enum tb_status run_time_all(struct run_state *state);

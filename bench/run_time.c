@@ -19,30 +19,37 @@ struct timed_cell {
     char refused[RECORD_REASON_BYTES];
 };
 
-static enum tb_status boundary_of(struct run_state *state, const struct cell *cell, int32_t draw,
-                                  struct topp_boundary **boundary) {
+/* The oracle's boundaries of all draws, asked for once. */
+static enum tb_status boundaries_of(struct run_state *state, const struct cell *cell,
+                                    struct topp_boundary **boundaries) {
+    const size_t at = (size_t)(cell - state->plan->cells), batch = (size_t)cell->batch;
     const struct logits *logits;
-    const size_t batch = (size_t)cell->batch;
+    *boundaries = state->boundaries[at];
+    if (*boundaries)
+        return TB_OK;
     struct nucleus *nuclei = malloc(batch * sizeof *nuclei);
     float *p = malloc(batch * sizeof *p);
-    *boundary = malloc(batch * sizeof **boundary);
-    enum tb_status status = nuclei && p && *boundary
-                                ? run_input(state, cell, draw, &logits, NULL)
+    *boundaries = malloc((size_t)cell->draws * batch * sizeof **boundaries);
+    enum tb_status status = nuclei && p && *boundaries
+                                ? TB_OK
                                 : tb_fail(state->error, TB_NO_MEMORY, "no memory for boundaries");
-    if (status == TB_OK) {
+    for (int32_t draw = 0; draw < cell->draws && status == TB_OK; draw++) {
         for (size_t row = 0; row < batch; row++)
             p[row] = family_row_p(&cell->family, cell->p, (int64_t)(row + batch * (size_t)draw));
-        status = nucleus_rows(logits->data, cell->batch, cell->vocab, cell->stride, p, 1,
-                              state->run->threads, nuclei, state->error);
-    }
-    for (size_t row = 0; status == TB_OK && row < batch; row++) {
-        const bool whole = nuclei[row].untouched || nuclei[row].status != NUCLEUS_OK;
-        (*boundary)[row] = whole ? (struct topp_boundary){-INFINITY, INT32_MAX}
-                                 : (struct topp_boundary){nuclei[row].boundary_logit,
-                                                          (int32_t)nuclei[row].boundary_token};
+        status = run_input(state, cell, draw, &logits, NULL);
+        if (status == TB_OK)
+            status = nucleus_rows(logits->data, cell->batch, cell->vocab, cell->stride, p, 1,
+                                  state->run->threads, nuclei, state->error);
+        for (size_t row = 0; status == TB_OK && row < batch; row++)
+            (*boundaries)[(size_t)draw * batch + row] = boundary_of(&nuclei[row]);
     }
     free(nuclei);
     free(p);
+    if (status != TB_OK) {
+        free(*boundaries);
+        *boundaries = NULL;
+    }
+    state->boundaries[at] = *boundaries;
     return status;
 }
 
@@ -55,18 +62,18 @@ struct calls {
 
 static enum tb_status make_calls(struct run_state *state, const struct cell *cell,
                                  struct calls *calls) {
+    struct topp_boundary *boundaries = NULL;
     enum tb_status status = TB_OK;
+    if (cell->kind == CELL_TOPP && cell->topp->needs_boundary)
+        status = boundaries_of(state, cell, &boundaries);
     for (int32_t draw = 0; draw < cell->draws && status == TB_OK; draw++) {
         struct timed_call *timed = &calls->timed[draw];
         *timed = (struct timed_call){.name = cell->name, .l2 = cell->l2, .launch = cell->launch};
         if (cell->kind == CELL_TOPP) {
-            struct topp_boundary *boundary = NULL;
-            if (cell->topp->needs_boundary)
-                status = boundary_of(state, cell, draw, &boundary);
-            if (status == TB_OK)
-                status = topp_call_make(state, cell, cell->topp, draw, boundary, false,
-                                        &calls->topp[draw]);
-            free(boundary);
+            status =
+                topp_call_make(state, cell, cell->topp, draw,
+                               boundaries ? boundaries + (size_t)draw * (size_t)cell->batch : NULL,
+                               false, &calls->topp[draw]);
             timed->context = &calls->topp[draw];
             timed->prepare = topp_call_prepare;
             timed->run = topp_call_run;
@@ -103,7 +110,11 @@ static enum tb_status check_drift(struct run_state *state, struct cell_record *r
         status = state->device->ops->download(state->device, again, timed, bytes, state->error);
         if (status != TB_OK)
             break;
-        bytes_sha256(again, bytes, sha256);
+        if (topp)
+            rows_sha256(again, cell->batch, bytes / (size_t)cell->batch, state->run->threads,
+                        sha256);
+        else
+            bytes_sha256(again, bytes, sha256);
         if (strcmp(sha256, state->output_sha256[at][draw]) == 0)
             continue;
         record_refuse(record, GATE_DRIFT, "drift", draw, -1, -1,

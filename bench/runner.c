@@ -171,7 +171,8 @@ static enum tb_status open_state(struct run_state *state) {
                        state->plan->device);
     result->cells = calloc(count, sizeof *result->cells);
     state->output_sha256 = calloc(count, sizeof *state->output_sha256);
-    if (!result->cells || !state->output_sha256)
+    state->boundaries = calloc(count, sizeof *state->boundaries);
+    if (!result->cells || !state->output_sha256 || !state->boundaries)
         return tb_fail(state->error, TB_NO_MEMORY, "no memory for %zu cells", count);
     result->count = count;
     for (size_t i = 0; i < count; i++) {
@@ -195,6 +196,9 @@ static void close_state(struct run_state *state) {
     run_slots_free(state);
     journal_close(state->journal);
     free(state->output_sha256);
+    for (size_t i = 0; state->boundaries && i < state->plan->count; i++)
+        free(state->boundaries[i]);
+    free(state->boundaries);
 }
 
 enum tb_status sweep_execute(const struct sweep_run *run, struct run_result *result,

@@ -13,6 +13,9 @@
 /* The SM clock of a sample is averaged over at least this long: the global timer is coarse. */
 static const double CLOCK_BASELINE_NS = 1e6;
 
+/* A look at the records costs about as much as several short samples. */
+enum { LEAST_CHUNK = 16 };
+
 struct block {
     struct device_cuda *device;
     const struct block_request *request;
@@ -144,11 +147,12 @@ static enum tb_status counted_run(struct block *block) {
 
 static enum tb_status warm_up(struct block *block) {
     const struct block_request *request = block->request;
-    int64_t end = timing_clock_now_ns() + (int64_t)(1e9 * request->warmup_seconds);
+    const int64_t end = timing_clock_now_ns() + (int64_t)(1e9 * request->warmup_seconds);
+    const int calls = request->warmup_seconds > 0.0 ? 8 : 2;
     enum tb_status status = TB_OK;
     int32_t draw = 0;
     do {
-        for (int i = 0; i < 8 && status == TB_OK; i++) {
+        for (int i = 0; i < calls && status == TB_OK; i++) {
             status = call_check(block->device, cuda_prepare(block->device, &request->calls[draw]),
                                 &request->calls[draw], block->error);
             if (status == TB_OK)
@@ -235,7 +239,7 @@ static enum tb_status take_samples(struct block *block) {
     while (status == TB_OK && !result->refused[0] && result->count < block->capacity &&
            !(request->stop && *request->stop)) {
         size_t chunk = summary_next_check(settings, result->count, request->draws);
-        chunk = chunk < 1 ? 1 : chunk > CHUNK_SAMPLES ? CHUNK_SAMPLES : chunk;
+        chunk = chunk < LEAST_CHUNK ? LEAST_CHUNK : chunk > CHUNK_SAMPLES ? CHUNK_SAMPLES : chunk;
         if (chunk > block->capacity - result->count)
             chunk = block->capacity - result->count;
         status = take_chunk(block, chunk);
@@ -265,19 +269,28 @@ static enum tb_status open_graphs(struct block *block) {
     return status;
 }
 
-static enum tb_status run_block(struct block *block) {
+/* Turning the records on and off costs more than a short block takes: only where it must be. */
+static enum tb_status set_tracing(struct block *block, bool on) {
     struct device_cuda *device = block->device;
+    if (device->timer != TIMER_CUPTI || device->tracing == on)
+        return TB_OK;
+    device->tracing = on;
+    return on ? cupti_start(device->cupti, block->error) : cupti_stop(device->cupti, block->error);
+}
+
+static enum tb_status run_block(struct block *block) {
     struct block_result *result = block->result;
-    bool traced = device->timer == TIMER_CUPTI;
-    bool first = block->request->warmup_seconds > 0.0;
+    const bool first = block->request->warmup_seconds > 0.0;
     enum tb_status status = TB_OK;
-    /* Tracing is off here: graphs made now are not traced, and the events see no tracing. */
-    if (first)
-        status = cuda_events_per_call(device, &block->request->calls[0], &result->events_ns,
-                                      block->error);
-    if (status == TB_OK && traced)
-        status = cupti_start(device->cupti, block->error);
-    if (status == TB_OK && traced)
+    if (first) { /* the cross-check sees no tracing */
+        status = set_tracing(block, false);
+        if (status == TB_OK)
+            status = cuda_events_per_call(block->device, &block->request->calls[0],
+                                          &result->events_ns, block->error);
+    }
+    if (status == TB_OK)
+        status = set_tracing(block, true); /* graphs made from here on are traced */
+    if (status == TB_OK && block->device->timer == TIMER_CUPTI)
         status = counted_run(block);
     if (status == TB_OK && !result->refused[0])
         status = open_graphs(block);
@@ -289,10 +302,6 @@ static enum tb_status run_block(struct block *block) {
         if (block->graphs[i])
             cudaGraphExecDestroy(block->graphs[i]);
     free(block->graphs);
-    if (traced) {
-        struct tb_error ignored = TB_ERROR_INIT;
-        cupti_stop(device->cupti, status == TB_OK ? block->error : &ignored);
-    }
     return status;
 }
 

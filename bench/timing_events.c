@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-enum { MOST_CALLS = 10, LEAST_CALLS = 2, REPLAYS = 5, PROBE_LINES = 4096 };
-static const double REPLAY_NS = 2e6; /* a replay is kept about this short */
+enum { MOST_CALLS = 10, LEAST_CALLS = 2, REPLAYS = 3, PROBE_LINES = 4096 };
+static const double REPLAY_NS = 1e6; /* a replay is kept about this short */
 
 static enum tb_status replay_ns(struct device_cuda *device, cudaGraphExec_t graph, double *ns,
                                 struct tb_error *error) {

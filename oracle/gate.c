@@ -1,9 +1,10 @@
 #include "oracle/gate_row.h"
+#include "oracle/parallel.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>
 
-enum { SHA256_BYTES = 32, SHA8_HEX_DIGITS = 16 };
+enum { SHA256_BYTES = 32, SHA8_HEX_DIGITS = 16, SMALL_CASE = 1 << 16 /* tokens */ };
 
 static void write_hex(const unsigned char *bytes, size_t digits, char *text) {
     static const char hex[] = "0123456789abcdef";
@@ -97,11 +98,20 @@ static void count_row(const struct gate_case *the_case, int64_t index, const str
     }
 }
 
-static bool hash_row(EVP_MD_CTX *hash, const struct gate_case *the_case, int64_t index,
-                     uint8_t *bits) {
+/* Rows do not depend on each other: judged and packed in parallel, counted and hashed in order. */
+struct judging {
+    const struct gate_case *the_case;
+    struct gate_row *rows;
+    uint8_t *bits; /* [batch, bits_bytes(vocab)] */
+};
+
+static void judge_row(void *context, int64_t index) {
+    const struct judging *judging = context;
+    const struct gate_case *the_case = judging->the_case;
+    gate_judge_row(the_case, index, &judging->rows[index]);
     gate_kept_bits(the_case->input + index * the_case->stride,
-                   the_case->output + index * the_case->stride, the_case->vocab, bits);
-    return EVP_DigestUpdate(hash, bits, bits_bytes(the_case->vocab)) == 1;
+                   the_case->output + index * the_case->stride, the_case->vocab,
+                   judging->bits + (size_t)index * bits_bytes(the_case->vocab));
 }
 
 enum tb_status gate_check(const struct gate_case *the_case, struct gate_row *rows,
@@ -109,34 +119,36 @@ enum tb_status gate_check(const struct gate_case *the_case, struct gate_row *row
     enum tb_status status = TB_OK;
     unsigned char digest[SHA256_BYTES];
     int64_t kept = 0, oracle = 0;
+    const size_t batch = (size_t)the_case->batch;
+    const size_t bits_total = batch * bits_bytes(the_case->vocab);
     *result = (struct gate_result){.verdict = GATE_ACCEPTED, .row = -1, .token = -1};
-    uint8_t *const bits = malloc(bits_bytes(the_case->vocab));
-    EVP_MD_CTX *const hash = EVP_MD_CTX_new();
-    if (bits == NULL || hash == NULL || EVP_DigestInit_ex(hash, EVP_sha256(), NULL) != 1)
-        goto no_memory;
-    for (int64_t i = 0; i < the_case->batch; i++) {
-        struct gate_row own, *const row = rows != NULL ? &rows[i] : &own;
-        gate_judge_row(the_case, i, row);
-        count_row(the_case, i, row, result);
-        kept += row->kept;
-        oracle += row->oracle;
-        if (!hash_row(hash, the_case, i, bits))
-            goto no_memory;
+    struct gate_row *const own = rows != NULL ? NULL : malloc(batch * sizeof *own);
+    uint8_t *const bits = malloc(bits_total);
+    struct judging judging = {the_case, rows != NULL ? rows : own, bits};
+    if (bits == NULL || judging.rows == NULL) {
+        status = tb_fail(error, TB_NO_MEMORY, "no memory for the masks of %zu rows", batch);
+        goto cleanup;
     }
-    if (EVP_DigestFinal_ex(hash, digest, NULL) != 1)
-        goto no_memory;
+    /* Small cases are done before a thread has started. */
+    parallel_rows(the_case->batch, batch * (size_t)the_case->vocab < SMALL_CASE ? 1 : 0, judge_row,
+                  &judging);
+    for (int64_t i = 0; i < the_case->batch; i++) {
+        count_row(the_case, i, &judging.rows[i], result);
+        kept += judging.rows[i].kept;
+        oracle += judging.rows[i].oracle;
+    }
+    if (EVP_Digest(bits, bits_total, digest, NULL, EVP_sha256(), NULL) != 1) {
+        status = tb_fail(error, TB_NO_MEMORY, "libcrypto could not hash the masks");
+        goto cleanup;
+    }
     write_hex(digest, 2 * SHA256_BYTES, result->mask_sha256);
     result->verdict = verdict_of(result->rule);
     if (result->verdict == GATE_ACCEPTED) {
         result->kept = kept;
         result->oracle = oracle;
     }
-    goto cleanup;
-no_memory:
-    status = tb_fail(error, TB_NO_MEMORY, "no memory to hash the mask of a row of %lld tokens",
-                     (long long)the_case->vocab);
 cleanup:
-    EVP_MD_CTX_free(hash);
+    free(own);
     free(bits);
     return status;
 }
