@@ -44,24 +44,34 @@ static void cuda_free(struct device *base, void *memory) {
         cudaFree(memory);
 }
 
+/* A copy from pageable memory may return while its last part is still on the way, and the stream
+ * does not wait for the default one: everything goes through the stream, and is waited for. */
+static enum tb_status copy_and_wait(struct device_cuda *device, void *to, const void *from,
+                                    size_t bytes, enum cudaMemcpyKind kind, const char *what,
+                                    struct tb_error *error) {
+    cudaError_t code = cudaMemcpyAsync(to, from, bytes, kind, device->stream);
+    if (code == cudaSuccess)
+        code = cudaStreamSynchronize(device->stream);
+    return cuda_check(device, code, what, error);
+}
+
 static enum tb_status cuda_upload(struct device *base, void *to, const void *from_host,
                                   size_t bytes, struct tb_error *error) {
-    return cuda_check((struct device_cuda *)base,
-                      cudaMemcpy(to, from_host, bytes, cudaMemcpyHostToDevice),
-                      "copying to the GPU", error);
+    return copy_and_wait((struct device_cuda *)base, to, from_host, bytes, cudaMemcpyHostToDevice,
+                         "copying to the GPU", error);
 }
 
 static enum tb_status cuda_download(struct device *base, void *to_host, const void *from,
                                     size_t bytes, struct tb_error *error) {
-    return cuda_check((struct device_cuda *)base,
-                      cudaMemcpy(to_host, from, bytes, cudaMemcpyDeviceToHost),
-                      "copying from the GPU", error);
+    return copy_and_wait((struct device_cuda *)base, to_host, from, bytes, cudaMemcpyDeviceToHost,
+                         "copying from the GPU", error);
 }
 
 static int cuda_copy_async(struct device *base, void *to, const void *from, size_t bytes,
                            void *stream) {
-    (void)base;
-    return (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)stream);
+    cudaStream_t own = ((struct device_cuda *)base)->stream;
+    return (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                                stream ? (cudaStream_t)stream : own);
 }
 
 static const char *cuda_error_text(struct device *base, int code) {
