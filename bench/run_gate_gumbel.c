@@ -70,23 +70,35 @@ static enum tb_status judge(struct run_state *state, struct cell_record *record,
     return TB_OK;
 }
 
+/* A variant's noise as a call of the device. */
+struct noise_call {
+    const struct gumbel_variant *variant;
+    struct gumbel_problem problem;
+    double *noise;
+};
+
+static int dump_noise(void *context, void *stream) {
+    const struct noise_call *call = context;
+    return call->variant->noise(&call->problem, call->noise, stream);
+}
+
 /* The greatest error of the noise that the variant really adds, on its first rows. */
 static enum tb_status measure_noise(struct run_state *state, struct cell_record *record,
                                     const struct gumbel_call *call, const struct host_draw *host) {
     const struct cell *cell = record->cell;
     const size_t bytes = NOISE_ROWS * (size_t)cell->vocab * sizeof(double);
-    struct gumbel_problem problem = call->problem;
+    struct noise_call dump = {cell->gumbel, call->problem, NULL};
     struct noise_error noise;
+    bool timed_out = false;
     enum noise_kind kind = NOISE_LOG;
-    problem.batch = NOISE_ROWS;
+    dump.problem.batch = NOISE_ROWS;
     double *dumped = malloc(bytes);
     enum tb_status status = dumped ? slot_reserve(state, &state->noise, bytes)
                                    : tb_fail(state->error, TB_NO_MEMORY, "no memory for noise");
     if (status == TB_OK) {
-        const int failed = cell->gumbel->noise(&problem, state->noise.memory, NULL);
-        if (failed)
-            status = tb_fail(state->error, TB_INTERNAL, "%s: dumping its noise: %s", cell->name,
-                             state->device->ops->error_text(state->device, failed));
+        dump.noise = state->noise.memory;
+        const struct timed_call once = {.context = &dump, .run = dump_noise, .name = cell->name};
+        status = state->device->ops->run_once(state->device, &once, 0.0, &timed_out, state->error);
     }
     if (status == TB_OK)
         status = state->device->ops->download(state->device, dumped, state->noise.memory, bytes,
