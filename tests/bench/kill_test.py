@@ -4,8 +4,8 @@ files must be those of an uninterrupted run apart from times.
 
 usage: kill_test.py BENCH_TOPP [--kills N | --all] [--seed N]
 
-Half of the signals are SIGKILL, half SIGINT. A folder takes one to three of them before its run is
-resumed to the end. --all: 100 kills.
+SIGKILL and SIGINT in turn. A folder takes one to three of them before its run is
+resumed to the end. --all: 100 kills, and of the whole profile, not of its small cells alone.
 """
 import argparse
 import fcntl
@@ -94,9 +94,11 @@ def check_samples(folder):
 
 
 class Sweep:
-    def __init__(self, program, folder):
-        self.command = [program, "--sweep", "--profile", "smoke", "--device", "cpu", "--out",
-                        folder]
+    choice = []  # what of the profile is run
+
+    def __init__(self, program, folder, profile="smoke"):
+        self.command = [program, "--sweep", "--profile", profile, "--device", "cpu", "--out",
+                        folder] + (self.choice if profile == "smoke" else [])
 
     def start(self, *more):
         return subprocess.Popen(self.command + list(more), stdout=subprocess.DEVNULL,
@@ -129,7 +131,8 @@ def kill_and_resume(program, root, reference, dice, seconds, number, counts):
     folder = os.path.join(root, f"run{number}")
     sweep = Sweep(program, folder)
     for _ in range(dice.randint(1, 3)):
-        which = dice.choice([signal.SIGKILL, signal.SIGINT])
+        landed = counts[signal.SIGKILL] + counts[signal.SIGINT]
+        which = signal.SIGKILL if landed % 2 == 0 else signal.SIGINT
         counts[which] += kill_once(sweep, folder, dice, seconds, os.path.exists(folder), which)
     held = blocks(journal(folder))
     sweep.finish("--resume")
@@ -172,6 +175,18 @@ def two_into_one(program, root):
     check(second.returncode == 2 or not busy, f"second run: exit {second.returncode}: {errors}")
 
 
+def interrupted_statistic(program, root):
+    """SIGINT in the middle of a statistic's draws is an interruption, not a failed statistic."""
+    sweep = Sweep(program, os.path.join(root, "statistic"), "gumbel")
+    process = sweep.start("--filter", "murmur/statistic=whole_vocabulary")
+    while process.poll() is None and not journal(os.path.join(root, "statistic")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    errors = process.communicate()[1]
+    check(process.returncode == 4 and "--resume" in errors, f"exit {process.returncode}: {errors}")
+    check(len(journal(os.path.join(root, "statistic"))) == 1, "half a statistic was kept")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
@@ -180,6 +195,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     kills = 100 if options.all else options.kills
+    Sweep.choice = [] if options.all else ["--filter", "vocab:1000/batch:4"]
     dice = random.Random(options.seed)
     counts = {signal.SIGKILL: 0, signal.SIGINT: 0, "blocks kept": 0}
     with tempfile.TemporaryDirectory(prefix="topp-kill-") as root:
@@ -190,6 +206,7 @@ def main():
         reference = normal(whole)
         check_samples(whole)
         two_into_one(options.program, root)
+        interrupted_statistic(options.program, root)
         number = 0
         while counts[signal.SIGKILL] + counts[signal.SIGINT] < kills:
             check(number < 10 * kills, "hardly any signal met a running process")
