@@ -120,7 +120,7 @@ static size_t exact_workspace_size(const struct topp_problem *problem) {
 /* Cuts the row into chunks and picks the kernel. Returns the shared memory of a block, in bytes. */
 static size_t exact_cut(const struct exact_device *device, const struct topp_problem *problem,
                         struct exact_args *args, const struct exact_kernel **kernel) {
-    const int64_t short_most = 2048; /* vectors */
+    const int64_t short_most = 4096; /* vectors */
     const bool aligned =
         (uintptr_t)problem->logits % 16 == 0 && (problem->stride % 4 == 0 || problem->batch == 1);
     const int64_t vectors = (problem->vocab + (aligned ? 0 : 3) + 3) / 4;

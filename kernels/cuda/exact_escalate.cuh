@@ -4,7 +4,7 @@
 #ifndef TOPP_KERNELS_CUDA_EXACT_ESCALATE_CUH
 #define TOPP_KERNELS_CUDA_EXACT_ESCALATE_CUH
 
-#include "kernels/cuda/exact_settle.cuh"
+#include "kernels/cuda/exact_ties.cuh"
 
 struct exact_solver {
     struct exact_shared *s;

@@ -18,6 +18,8 @@
 #define EXACT_HD static inline
 #endif
 
+__extension__ typedef unsigned __int128 exact_u128;
+
 /* {relative tail of the rounded 2^(i/128), bits of the rounded 2^(i/128) less i << 45}. */
 #define EXACT_EXP_TABLE                                                                            \
     {0x0000000000000000ull, 0x3ff0000000000000ull},                                                \
@@ -218,7 +220,7 @@ EXACT_HD void exact_sum_add(struct exact_sum *sum, double difference) {
     const uint64_t mantissa = (bits & 0xfffffffffffffull) | 1ull << 52;
     const int shift =
         (int)(bits >> 52) - 1023 + 44; /* of the mantissa's units, 2^(exponent - 52) */
-    unsigned __int128 value = mantissa;
+    exact_u128 value = mantissa;
     if (shift >= 0) {
         value <<= shift;
     } else {
@@ -240,9 +242,8 @@ EXACT_HD void exact_sum_merge(struct exact_sum *sum, const struct exact_sum *oth
 /* sum += count * weights, one such weight being `one`. count < 2^31, limbs of one under 2^33. */
 EXACT_HD void exact_sum_add_times(struct exact_sum *sum, const struct exact_sum *one,
                                   uint32_t count) {
-    unsigned __int128 value = (unsigned __int128)one->limb[0] +
-                              ((unsigned __int128)one->limb[1] << 32) +
-                              ((unsigned __int128)one->limb[2] << 64);
+    exact_u128 value = (exact_u128)one->limb[0] + ((exact_u128)one->limb[1] << 32) +
+                       ((exact_u128)one->limb[2] << 64);
     value *= count;
     sum->limb[0] += (uint32_t)value;
     sum->limb[1] += (uint32_t)(value >> 32);
@@ -252,9 +253,8 @@ EXACT_HD void exact_sum_add_times(struct exact_sum *sum, const struct exact_sum 
 
 /* The correctly rounded binary64 value, ties to even; lost bits decide ties as bits below would. */
 EXACT_HD double exact_sum_round(const struct exact_sum *sum) {
-    const unsigned __int128 value = (unsigned __int128)sum->limb[0] +
-                                    ((unsigned __int128)sum->limb[1] << 32) +
-                                    ((unsigned __int128)sum->limb[2] << 64);
+    const exact_u128 value = (exact_u128)sum->limb[0] + ((exact_u128)sum->limb[1] << 32) +
+                             ((exact_u128)sum->limb[2] << 64);
     if (value == 0)
         return 0.0;
     int top = 127; /* place of the leading bit */
@@ -264,8 +264,8 @@ EXACT_HD double exact_sum_round(const struct exact_sum *sum) {
         return ldexp((double)(uint64_t)value, -96);
     const int cut = top - 52;
     uint64_t kept = (uint64_t)(value >> cut);
-    const unsigned __int128 rest = value & (((unsigned __int128)1 << cut) - 1);
-    const unsigned __int128 half = (unsigned __int128)1 << (cut - 1);
+    const exact_u128 rest = value & (((exact_u128)1 << cut) - 1);
+    const exact_u128 half = (exact_u128)1 << (cut - 1);
     if (rest > half || (rest == half && (sum->inexact != 0 || (kept & 1))))
         kept++;
     return ldexp((double)kept, cut - 96);
