@@ -11,7 +11,7 @@
 
 enum {
     STAMPS_PER_SAMPLE = 3, /* before the input is restored, before the call, after it */
-    CHUNK_SAMPLES = 64,    /* samples between two looks at the records */
+    CHUNK_SAMPLES = 64,    /* most calls, the counted one included, between two looks at records */
 };
 
 struct device_cuda {
@@ -71,6 +71,8 @@ struct chunk_judge {
 bool cuda_judge_chunk(const struct chunk_judge *judge, const struct cupti_record *records,
                       size_t record_count, size_t dropped, struct sample *samples, size_t count,
                       char *why, size_t why_bytes);
+/* Index of the nth clock stamp (from 0) among records; count when there are not so many. */
+size_t cuda_find_stamp(const struct cupti_record *records, size_t count, size_t nth);
 /* The kernels between the second and third stamp of a single sample, or a refusal. Owned by the
  * caller: free(). */
 bool cuda_evidence_of(const struct cupti_record *records, size_t record_count, size_t dropped,

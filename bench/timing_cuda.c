@@ -126,25 +126,6 @@ static enum tb_status enqueue_sample(struct block *block, int32_t draw, size_t s
     return status;
 }
 
-/* One eager call, its kernels written down: what every sample must run. */
-static enum tb_status counted_run(struct block *block) {
-    struct block_result *result = block->result;
-    struct device_cuda *device = block->device;
-    const struct cupti_record *records;
-    size_t count, dropped;
-    enum tb_status status = cupti_discard(device->cupti, block->error);
-    if (status == TB_OK)
-        status = enqueue_sample(block, 0, 0, true, NULL);
-    if (status == TB_OK)
-        status = synchronize(block);
-    if (status == TB_OK)
-        status = cupti_take(device->cupti, &records, &count, &dropped, block->error);
-    if (status == TB_OK)
-        cuda_evidence_of(records, count, dropped, &result->kernels, &result->kernel_count,
-                         result->refused, sizeof result->refused);
-    return status;
-}
-
 static enum tb_status warm_up(struct block *block) {
     const struct block_request *request = block->request;
     const int64_t end = timing_clock_now_ns() + (int64_t)(1e9 * request->warmup_seconds);
@@ -186,45 +167,66 @@ static void add_clocks(const struct cuda_stamp *stamps, struct sample *samples, 
     }
 }
 
-/* Takes `count` samples behind those there are. */
+/* Reads the records of a chunk: first the counted run, where there is one, then the samples. */
+static enum tb_status judge_records(struct block *block, struct sample *samples, size_t count,
+                                    bool counted, uint64_t not_before_ns) {
+    struct block_result *result = block->result;
+    const struct cupti_record *records;
+    size_t record_count, dropped;
+    const enum tb_status status =
+        cupti_take(block->device->cupti, &records, &record_count, &dropped, block->error);
+    if (status != TB_OK)
+        return status;
+    /* What ran before the first stamp is the warm-up and the clearing of the stamps. */
+    size_t start = cuda_find_stamp(records, record_count, 0);
+    if (counted) {
+        const size_t end = cuda_find_stamp(records, record_count, STAMPS_PER_SAMPLE);
+        if (!cuda_evidence_of(records + start, end - start, dropped, &result->kernels,
+                              &result->kernel_count, result->refused, sizeof result->refused))
+            return TB_OK;
+        start = end;
+    }
+    const struct chunk_judge judge = {result->kernels, result->kernel_count, block->graphs != NULL,
+                                      not_before_ns};
+    cuda_judge_chunk(&judge, records + start, record_count - start, dropped, samples, count,
+                     result->refused, sizeof result->refused);
+    return TB_OK;
+}
+
+/* Takes `count` samples behind those there are. Asking CUPTI for its records is what a block spends
+ * most time on, so a chunk asks once: its first one also brings the counted run, an eager call
+ * whose kernels every sample must repeat. */
 static enum tb_status take_chunk(struct block *block, size_t count) {
     struct device_cuda *device = block->device;
     struct block_result *result = block->result;
     struct sample *samples = result->samples + result->count;
-    bool traced = device->timer == TIMER_CUPTI;
-    uint64_t not_before_ns = traced ? cupti_now_ns(device->cupti) : 0;
-    size_t stamp_bytes = STAMPS_PER_SAMPLE * count * sizeof *device->stamps;
+    const bool traced = device->timer == TIMER_CUPTI;
+    const bool counted = traced && !result->kernels;
+    const uint64_t not_before_ns = traced ? cupti_now_ns(device->cupti) : 0;
+    const size_t skipped = counted ? 1 : 0;
+    const size_t stamp_bytes = STAMPS_PER_SAMPLE * (count + skipped) * sizeof *device->stamps;
     enum tb_status status =
         cuda_check(device, cudaMemsetAsync(device->stamps, 0, stamp_bytes, device->stream),
                    "clearing the stamps", block->error);
+    if (status == TB_OK && counted)
+        status = enqueue_sample(block, 0, 0, true, NULL);
+    for (size_t i = 0; i < count && status == TB_OK; i++) {
+        const int32_t draw = (int32_t)((result->count + i) % (size_t)block->request->draws);
+        samples[i] = (struct sample){NAN, NAN, NAN, NAN, block->request->block, draw};
+        status = enqueue_sample(block, draw, STAMPS_PER_SAMPLE * (i + skipped), false, &samples[i]);
+    }
     if (status == TB_OK)
         status = synchronize(block);
     if (status == TB_OK && traced)
-        status = cupti_discard(device->cupti, block->error);
-    for (size_t i = 0; i < count && status == TB_OK; i++) {
-        int32_t draw = (int32_t)((result->count + i) % (size_t)block->request->draws);
-        samples[i] = (struct sample){NAN, NAN, NAN, NAN, block->request->block, draw};
-        status = enqueue_sample(block, draw, STAMPS_PER_SAMPLE * i, false, &samples[i]);
-    }
-    if (status == TB_OK)
-        status = synchronize(block);
-    if (status == TB_OK && traced) {
-        const struct cupti_record *records;
-        size_t record_count, dropped;
-        struct chunk_judge judge = {result->kernels, result->kernel_count, block->graphs != NULL,
-                                    not_before_ns};
-        status = cupti_take(device->cupti, &records, &record_count, &dropped, block->error);
-        if (status != TB_OK || !cuda_judge_chunk(&judge, records, record_count, dropped, samples,
-                                                 count, result->refused, sizeof result->refused))
-            return status;
-    }
-    if (status == TB_OK)
-        status = cuda_check(
-            device,
-            cudaMemcpy(device->host_stamps, device->stamps, stamp_bytes, cudaMemcpyDeviceToHost),
-            "reading the stamps", block->error);
+        status = judge_records(block, samples, count, counted, not_before_ns);
+    if (status != TB_OK || result->refused[0])
+        return status;
+    status = cuda_check(
+        device,
+        cudaMemcpy(device->host_stamps, device->stamps, stamp_bytes, cudaMemcpyDeviceToHost),
+        "reading the stamps", block->error);
     if (status == TB_OK) {
-        add_clocks(device->host_stamps, samples, count);
+        add_clocks(device->host_stamps + STAMPS_PER_SAMPLE * skipped, samples, count);
         result->count += count;
     }
     return status;
@@ -239,7 +241,9 @@ static enum tb_status take_samples(struct block *block) {
     while (status == TB_OK && !result->refused[0] && result->count < block->capacity &&
            !(request->stop && *request->stop)) {
         size_t chunk = summary_next_check(settings, result->count, request->draws);
-        chunk = chunk < LEAST_CHUNK ? LEAST_CHUNK : chunk > CHUNK_SAMPLES ? CHUNK_SAMPLES : chunk;
+        chunk = chunk < LEAST_CHUNK      ? LEAST_CHUNK
+                : chunk >= CHUNK_SAMPLES ? CHUNK_SAMPLES - 1
+                                         : chunk;
         if (chunk > block->capacity - result->count)
             chunk = block->capacity - result->count;
         status = take_chunk(block, chunk);
@@ -290,13 +294,11 @@ static enum tb_status run_block(struct block *block) {
     }
     if (status == TB_OK)
         status = set_tracing(block, true); /* graphs made from here on are traced */
-    if (status == TB_OK && block->device->timer == TIMER_CUPTI)
-        status = counted_run(block);
-    if (status == TB_OK && !result->refused[0])
+    if (status == TB_OK)
         status = open_graphs(block);
-    if (status == TB_OK && !result->refused[0])
+    if (status == TB_OK)
         status = warm_up(block);
-    if (status == TB_OK && !result->refused[0])
+    if (status == TB_OK)
         status = take_samples(block);
     for (int32_t i = 0; block->graphs && i < block->request->draws; i++)
         if (block->graphs[i])

@@ -30,6 +30,13 @@ static bool is_stamp(const struct cupti_record *record) {
     return record->kind == CUPTI_RECORD_KERNEL && strstr(record->name, CUDA_STAMP_KERNEL);
 }
 
+size_t cuda_find_stamp(const struct cupti_record *records, size_t count, size_t nth) {
+    for (size_t i = 0; i < count; i++)
+        if (is_stamp(&records[i]) && nth-- == 0)
+            return i;
+    return count;
+}
+
 static bool check_times(struct walk *walk, const struct cupti_record *record) {
     if (record->start_ns == 0 || record->end_ns == 0)
         return refuse(walk, "CUPTI gave %s no timestamps", record->name);

@@ -158,6 +158,16 @@ static void test_graph_ids_must_agree(void **state) {
     assert_non_null(strstr(why, "several correlation ids"));
 }
 
+static void test_find_stamp(void **state) {
+    (void)state;
+    struct tape tape;
+    two_samples(&tape, false);
+    assert_int_equal(cuda_find_stamp(tape.records, tape.count, 0), 0);
+    assert_int_equal(cuda_find_stamp(tape.records, tape.count, 1), 2);
+    assert_int_equal(cuda_find_stamp(tape.records, tape.count, STAMPS_PER_SAMPLE), SECOND_STAMP_A);
+    assert_int_equal(cuda_find_stamp(tape.records, tape.count, 2 * STAMPS_PER_SAMPLE), tape.count);
+}
+
 static void test_evidence(void **state) {
     (void)state;
     struct tape tape;
@@ -186,6 +196,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_graph_ids_must_agree),
+        cmocka_unit_test(test_find_stamp),
         cmocka_unit_test(test_evidence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
