@@ -16,6 +16,8 @@ enum tool_mode {
     MODE_APPLY,
     MODE_BENCH_ORACLE,
     MODE_VERIFY,
+    MODE_PLOT,
+    MODE_REPORT,
     MODE_VARIANTS,
     MODE_HELP,
     MODE_USAGE,
@@ -31,10 +33,10 @@ struct options {
     const char *profile_dir; /* NULL: beside the executable, or the source tree's */
     const char *case_name, *filter;
     enum device_choice device;
-    const char *out;      /* --sweep: folder, --apply: file; NULL if not given */
+    const char *out;      /* --sweep, --plot: folder, --apply, --report: file; NULL if not given */
     const char *mask_out; /* --oracle */
     const char *input;    /* --sweep, --apply */
-    const char *subject;  /* --oracle FILE, --apply KERNEL, --verify RECEIPT */
+    const char *subject;  /* --oracle FILE, --apply KERNEL, --verify RECEIPT, --plot and --report RESULTS */
     bool resume, force, gate_only, strict, bfloat16;
     bool have_seed;
     int64_t seed;
@@ -55,6 +57,8 @@ enum option_key {
     KEY_APPLY,
     KEY_BENCH_ORACLE,
     KEY_VERIFY,
+    KEY_PLOT,
+    KEY_REPORT,
     KEY_VARIANTS,
     KEY_HELP,
     KEY_USAGE,
@@ -89,7 +93,7 @@ struct option_row {
     const char *help;
 };
 
-enum { OPTION_ROWS = 38 };
+enum { OPTION_ROWS = 40 };
 extern const struct option_row options_rows[OPTION_ROWS];
 
 /* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the

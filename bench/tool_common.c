@@ -73,6 +73,20 @@ enum tb_status tool_profile_dir(const struct options *options, char *dir, size_t
                    "give --profile-dir or set TOPP_BENCH_PROFILES");
 }
 
+enum tb_status tool_plot_dir(char *dir, size_t bytes, struct tb_error *error) {
+    char self[480];
+    if (executable_dir(self, sizeof self)) {
+        snprintf(dir, bytes, "%s/../share/topp-bench/plots", self);
+        if (is_folder(dir))
+            return TB_OK;
+    }
+    snprintf(dir, bytes, "%s/plots", topp_build.source_dir);
+    if (is_folder(dir))
+        return TB_OK;
+    return tb_fail(error, TB_UNREADABLE,
+                   "no folder of gnuplot scripts beside the program (../share/topp-bench/plots)");
+}
+
 enum kernel_device tool_pick_device(const struct options *options) {
     char why[256] = "";
     if (options->device == CHOOSE_CPU) {

@@ -11,6 +11,8 @@ int tool_oracle(const struct options *options);
 int tool_apply(const struct options *options);
 int tool_bench_oracle(const struct options *options);
 int tool_verify(const struct options *options);
+int tool_plot(const struct options *options);
+int tool_report(const struct options *options);
 int tool_variants(const struct options *options);
 int tool_version(const struct options *options);
 
@@ -25,6 +27,9 @@ int tool_finish_output(int exit_code);
  * the executable, the source tree's. TB_UNREADABLE when none of them is a folder. */
 enum tb_status tool_profile_dir(const struct options *options, char *dir, size_t bytes,
                                 struct tb_error *error);
+
+/* Folder of gnuplot scripts: ../share/topp-bench/plots beside the executable, the source tree's. */
+enum tb_status tool_plot_dir(char *dir, size_t bytes, struct tb_error *error);
 
 /* Says on standard error which device runs and why; --device cuda is not checked here. */
 enum kernel_device tool_pick_device(const struct options *options);

@@ -2,7 +2,7 @@
 HERE = ARG0[1:strlen(ARG0) - strlen("latency.gp")]
 ARGUMENTS = ARGC; DATA = ARG1; OUT = ARG2; WANT = ARG3; FOOTER = ARG4
 load HERE."common.gp"
-AXIS = "vocab"; PANEL = "batch"; PANEL_TEXT = "batch"; LOG_X = 1
+AXIS = "vocab"; PANEL = "batch"; PANEL_TEXT = "batch"
 AXIS_TEXT = "vocabulary (tokens)"
 HEAD = "Latency against vocabulary"
 load HERE."lines.gp"
