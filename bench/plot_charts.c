@@ -169,7 +169,7 @@ static void add_group(const struct plot_results *results, const struct group *gr
         snprintf(chart->vocab, sizeof chart->vocab, "%s", common_level(vocabs, ""));
     if (topp && has_level(kernels, "floor") && kernels->count > 1)
         add_chart(list, "floor", "Distance from the memory floor", group);
-    if (pick_pair(kernels, topp, &pair) &&
+    if (vocabs->count * batches->count > 1 && pick_pair(kernels, topp, &pair) &&
         (chart = add_chart(list, "speedup", "Speed-up", group))) {
         hold_level(chart, levels);
         memcpy(chart->base, pair.base, sizeof pair.base);

@@ -20,8 +20,7 @@ static const char style[] =
     "padding:8px 14px;min-width:96px}.tile b{display:block;font-size:22px}"
     ".verdict{font-size:18px;font-weight:600}.good{color:var(--good)}.bad{color:var(--bad)}\n"
     "figure{margin:12px 0}figure svg{display:block;width:100%;height:auto;max-width:980px}"
-    ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));"
-    "gap:4px 20px}summary{cursor:pointer}details.group{border:1px solid var(--line);"
+    "summary{cursor:pointer}details.group{border:1px solid var(--line);"
     "border-radius:6px;padding:8px 14px;margin:10px 0}details.group>summary{font-weight:600}\n"
     ".scroll{overflow:auto;max-height:80vh;border:1px solid var(--line);border-radius:6px}"
     "table{border-collapse:collapse;width:100%}th,td{padding:4px 9px;text-align:left;"
@@ -127,7 +126,7 @@ static char *read_text(const char *path) {
 }
 
 bool page_svg(FILE *stream, const char *path, const char *prefix) {
-    static const char *const marks[] = {"id='", "id=\"", "='#", "=\"#", "url(#"};
+    static const char *const marks[] = {"id='", "id=\"", "href='#", "href=\"#", "url(#"};
     char *text = read_text(path);
     const char *at = text ? strstr(text, "<svg") : NULL;
     while (at && *at) {

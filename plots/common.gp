@@ -13,6 +13,7 @@ set datafile separator "\t"
 set datafile columnheaders
 
 WANTED = " ".WANT." "
+if (FOOTER eq "") FOOTER = "data: ".DATA
 
 # The value of a word key=value of a list with a space at both ends, else what is given.
 value_of(list, key, otherwise) = (at_ = strstrt(list, " ".key."="), at_ == 0 ? otherwise : \

@@ -36,7 +36,7 @@ do for [i = 1:words(STATES)] { if (has(SEEN, word(STATES, i))) {
 if (has(SEEN, "F")) NOTES = NOTES." F no floor beside it"
 eval frame
 set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb "#000000" dt 2 lw 1.5
-set label 5 "the floor" at graph 0.995, first 1.12 right
+set label 5 "the floor" at graph 0.995, first 1 right offset 0, 0.6
 set key at screen 0.98, 0.885 right top horizontal samplen 1
 set tmargin at screen 0.83; set bmargin at screen 0.17; set lmargin at screen 0.085
 # Kernels stand a little beside each other, so that none hides another.

@@ -49,14 +49,17 @@ stats DATA using (fill(0)) nooutput
 anything = least > 0
 if (!anything) least = 1; most = 10
 
+# A place that the run leaves out altogether has one grey dash.
+nobody(panel, x) = (sum [k_ = 1:NK] (STATE[at(panel, k_, x)] eq "-")) == NK
 # Rows of letters under the lines, one a kernel that has any.
 MARKED = ""; SEEN = ""
 do for [i = 1:NP] { do for [k = 1:NK] { do for [x = 1:NX] {
     s = STATE[at(i, k, x)]
-    if (s ne "") { MARKED = add(MARKED, word(KERNELS, k)); SEEN = add(SEEN, s) }
+    if (s eq "-" && nobody(i, x)) { SEEN = add(SEEN, "-") }
+    if (s ne "" && !(s eq "-" && nobody(i, x))) { MARKED = add(MARKED, word(KERNELS, k)); SEEN = add(SEEN, s) }
 } } }
 span = most > 1.2 * least ? most / least : 1.2
-share = 0.05 * words(MARKED) + 0.05
+share = 0.05 * words(MARKED) + (has(SEEN, "-") ? 0.1 : 0.05)
 bottom = least / span ** (share / (1.0 - share))
 top = most * span ** 0.08
 
@@ -88,6 +91,13 @@ do for [k = 1:NK] {
 if (AXIS ne "p") set logscale x
 set logscale y
 set format y "%g"
+# A short axis gets more than the powers of ten, which would leave it bare.
+if (top / bottom < 60) {
+    steps = top / bottom < 5 ? "1 1.2 1.5 2 2.5 3 4 5 6 8" : "1 2 5"
+    set ytics ()
+    do for [decade = floor(log10(bottom)):ceil(log10(top))] { do for [step in steps] {
+        set ytics add (real(step) * 10.0 ** decade) } }
+}
 if (AXIS eq "p") set xrange [0.5:NX + 0.5]; else set xrange [at_x(1) / 1.15:at_x(NX) * 1.15]
 set yrange [bottom:top]
 set xtics ()
@@ -107,10 +117,10 @@ do for [i = 1:NP] {
     n = 1000
     do for [k = 1:NK] { do for [x = 1:NX] {
         s = STATE[at(i, k, x)]
-        shown = s eq "" ? " " : s
+        shown = s eq "" || (nobody(i, x) && k > 1) ? " " : s
         set label n shown at first at_x(x), \
-            graph 0.03 + 0.05 * (place(MARKED, word(KERNELS, k)) - 1) center font ",9" \
-            textcolor rgb color_of(word(KERNELS, k), k)
+            graph nobody(i, x) ? 0.03 : 0.03 + 0.05 * (place(MARKED, word(KERNELS, k)) - 1) \
+            center font (nobody(i, x) ? ",15" : ",9") textcolor rgb nobody(i, x) ? 0x777777 : color_of(word(KERNELS, k), k)
         n = n + 1
     } }
     plot for [k = 1:NK] INDEX using \

@@ -16,7 +16,7 @@ set xrange [-4:40]; set yrange [1e-17:3]
 set format y "1e%T"
 set ytics 1e-18, 100
 set xlabel "noise g (logits)"; set ylabel "P(noise >= g)"
-NOTES = "a vertical end: the variant has no noise beyond; a token further behind is never drawn.  Dot: its greatest noise"
+NOTES = "mark: the greatest noise that a variant has; a token further behind than that is never drawn by it"
 eval frame
 set key at screen 0.98, 0.885 right top horizontal samplen 3
 set tmargin at screen 0.83; set bmargin at screen 0.17; set lmargin at screen 0.1

@@ -5,7 +5,10 @@ load HERE."common.gp"
 HEAD = "Distribution of samples"
 free(column_name) = 1
 eval start(980, 620)
-SUBTITLE = wanted("title", "each dot is one timed call, relative to the median of its draw")
+SUBTITLE = "each dot is one timed call, over the median of its draw; rows are kernel, batch x vocabulary"
+CHOSEN = FAMILY.unit(L2 eq "" ? "NA" : L2, "L2 ").unit(LAUNCH eq "" ? "NA" : LAUNCH, "launch "). \
+    unit(P eq "" ? "NA" : P, "p=")
+if (CHOSEN ne "") HEAD = HEAD.": ".CHOSEN
 LANES = ""; far = 0
 note(x) = (LANES = add(LANES, strcol("lane")), 0)
 stats DATA using (note(0)) nooutput
@@ -31,7 +34,7 @@ do for [l = 1:NL] {
     set label 10 + l said at graph 1.01, first l font ",9" }
 set arrow 1 from first 1, graph 0 to first 1, graph 1 nohead lc rgb "#000000" dt 2
 set tmargin at screen 0.88; set bmargin at screen 0.17
-set lmargin at screen 0.33; set rmargin at screen 0.88
+set lmargin at screen 0.25; set rmargin at screen 0.88
 set output OUT
 plot for [l = 1:NL] DATA using (strcol("lane") eq word(LANES, l) ? number(strcol("relative")) : NaN): \
     (l - 0.38 + 0.76 * number(strcol("order"))) with points pt 7 ps 0.25 lc rgb color_of(UNIT[l], l)

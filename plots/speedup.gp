@@ -14,9 +14,10 @@ stats DATA using (note(0)) nooutput
 if (VOCABS eq "") print sprintf("%s: no cell of %s or %s fits '%s'", DATA, BASE, NEW, WANT); exit status 2
 VOCABS = sorted(VOCABS); BATCHES = sorted(BATCHES)
 NX = words(VOCABS); NY = words(BATCHES)
-array TIME[2 * NX * NY]; array STATE[2 * NX * NY]; array INDEX[NX * NY]
+array TIME[2 * NX * NY]; array STATE[2 * NX * NY]; array INDEX[NX * NY + 1]
 do for [i = 1:2 * NX * NY] { TIME[i] = NaN; STATE[i] = "-" }
-do for [i = 1:NX * NY] { INDEX[i] = i }
+# One entry past the end: gnuplot 5.4 falls over an array of one.
+do for [i = 1:NX * NY + 1] { INDEX[i] = i }
 put(i, ns, state) = STATE[i] ne "-" ? 0 : (STATE[i] = state, TIME[i] = state eq "" ? ns : NaN, 0)
 fill(x) = ours(0) ? put((strcol("kernel") eq BASE ? 0 : NX * NY) + \
     (place(BATCHES, strcol("batch")) - 1) * NX + place(VOCABS, strcol("vocab")), \
@@ -28,7 +29,8 @@ SUBTITLE = fixed(0)
 NOTES = sprintf("time of %s / time of %s: above 1x %s is faster.  Grey: no ratio, with each kernel's reason", BASE, NEW, NEW)
 gain(i) = TIME[i] / TIME[NX * NY + i]
 short(s) = s eq "" ? "timed" : (text_ = state_text(s), s eq "0" ? "zero" : text_[3:*])
-has_gain(i) = STATE[i] eq "" && STATE[NX * NY + i] eq ""
+inside(i) = i <= NX * NY
+has_gain(i) = inside(i) && STATE[i] eq "" && STATE[NX * NY + i] eq ""
 eval frame
 # Blue: faster, orange: slower, the same to either side of 1; pale enough for black text.
 widest = 1
@@ -50,17 +52,18 @@ set xlabel "vocabulary (tokens)"; set ylabel "batch (rows)"
 set tmargin at screen 0.88; set bmargin at screen 0.17
 set lmargin at screen 0.085; set rmargin at screen 0.87
 set style fill solid 1 border rgb "#ffffff"
+is_grey(i) = inside(i) && !has_gain(i)
 col(i) = 1 + (i - 1) % NX
 row(i) = 1 + (i - 1) / NX
 clip(v) = v < -widest ? -widest : v > widest ? widest : v
 set output OUT
 plot INDEX using (col(int($1))):(row(int($1))):(0.5):(0.5):(has_gain(int($1)) ? \
         clip(log(gain(int($1))) / log(2)) : NaN) with boxxyerror fc palette, \
-    INDEX using (has_gain(int($1)) ? NaN : col(int($1))):(row(int($1))):(0.5):(0.5) \
+    INDEX using (!is_grey(int($1)) ? NaN : col(int($1))):(row(int($1))):(0.5):(0.5) \
         with boxxyerror fc rgb "#dddddd", \
     INDEX using (has_gain(int($1)) ? col(int($1)) : NaN):(row(int($1))): \
         (has_gain(int($1)) ? sprintf("%.3gx", gain(int($1))) : "") with labels font ",13", \
-    INDEX using (has_gain(int($1)) ? NaN : col(int($1))):(row(int($1)) + 0.1): \
-        (sprintf("%s %s", BASE, short(STATE[int($1)]))) with labels font ",9", \
-    INDEX using (has_gain(int($1)) ? NaN : col(int($1))):(row(int($1)) - 0.1): \
-        (sprintf("%s %s", NEW, short(STATE[NX * NY + int($1)]))) with labels font ",9"
+    INDEX using (!is_grey(int($1)) ? NaN : col(int($1))):(row(int($1)) + 0.1): \
+        (is_grey(int($1)) ? sprintf("%s %s", BASE, short(STATE[int($1)])) : "") with labels font ",9", \
+    INDEX using (!is_grey(int($1)) ? NaN : col(int($1))):(row(int($1)) - 0.1): \
+        (is_grey(int($1)) ? sprintf("%s %s", NEW, short(STATE[NX * NY + int($1)])) : "") with labels font ",9"

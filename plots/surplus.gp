@@ -37,12 +37,13 @@ do for [k = 1:NK] { set ytics add (word(KERNELS, k) k) }
 set xlabel "tokens of the worst row: lost (left), kept too many (right)" offset -20, 0
 NOTES = "a dot is a cell, spread upwards and downwards to be seen; cross: rejected by the gate"
 eval frame
-set label 6 "cells   equal   rejected   unsupported" at first reach * 1.08, graph 1.02 font ",10"
+do for [c = 1:4] { name = word("cells equal rejected unsupported", c)
+    set label 900 + c name at first reach * word("1.13 1.32 1.55 1.86", c), graph 1.02 center font ",10" }
 do for [k = 1:NK] {
-    set label 10 + k sprintf("%d", CELLS[k]) at first reach * 1.11, first k
-    set label 40 + k sprintf("%d", EQUAL[k]) at first reach * 1.28, first k
-    set label 70 + k sprintf("%d", REJECTED[k]) at first reach * 1.48, first k
-    set label 100 + k sprintf("%d", UNSUPPORTED[k]) at first reach * 1.75, first k }
+    set label 10 + k sprintf("%d", CELLS[k]) at first reach * 1.13, first k center
+    set label 40 + k sprintf("%d", EQUAL[k]) at first reach * 1.32, first k center
+    set label 70 + k sprintf("%d", REJECTED[k]) at first reach * 1.55, first k center
+    set label 100 + k sprintf("%d", UNSUPPORTED[k]) at first reach * 1.86, first k center }
 set arrow 1 from first 0, graph 0 to first 0, graph 1 nohead lc rgb "#000000" dt 2
 set tmargin at screen 0.86; set bmargin at screen 0.17; set lmargin at screen 0.13
 lane(x) = place(KERNELS, strcol("kernel")) + 0.33 * sin(7.1 * column(0))
