@@ -205,7 +205,7 @@ static void check_random(int64_t rows_wanted) {
                                           vocab,
                                           stride,
                                           next() & 1 ? -INFINITY : -1e4f,
-                                          (int32_t)(next() & 3)};
+                                          (int32_t)(next() & 3), NULL};
         gpu_check(variant, &the_case, next() & 1 ? GPU_GRAPH : GPU_STREAM, &count);
     }
     free(rows);
@@ -229,7 +229,7 @@ static void check_planted(void) {
             rows[6 * vocab + t] = t % 2 ? -0.0f : 0.0f;
             rows[7 * vocab + t] = t < vocab / 2 ? 1.0f : 1.0f - 0x1p-24f; /* one unit apart */
         }
-        const struct gpu_case the_case = {"planted", rows, p, 8, vocab, vocab, -INFINITY, 0};
+        const struct gpu_case the_case = {"planted", rows, p, 8, vocab, vocab, -INFINITY, 0, NULL};
         const int64_t before = count.escalated;
         gpu_check(variant, &the_case, GPU_STREAM, &count);
         if (count.escalated - before < (vocab > 2 ? 5 : 2)) {
@@ -272,7 +272,7 @@ static void check_near(void) {
             }
         }
     }
-    const struct gpu_case the_case = {"near", rows, p, ROWS, VOCAB, VOCAB, -INFINITY, 0};
+    const struct gpu_case the_case = {"near", rows, p, ROWS, VOCAB, VOCAB, -INFINITY, 0, NULL};
     gpu_check(variant, &the_case, GPU_STREAM, &count);
     if (count.escalated < ROWS) {
         printf("near: only %lld of %d rows escalated\n", (long long)count.escalated, ROWS);
@@ -361,7 +361,7 @@ static void check_hazards(void) {
         rows[64 + t] = t ? INFINITY : NAN;
         rows[128 + t] = (float)t;
     }
-    const struct gpu_case the_case = {"hazards", rows, p, 3, 64, 64, -INFINITY, 0};
+    const struct gpu_case the_case = {"hazards", rows, p, 3, 64, 64, -INFINITY, 0, NULL};
     gpu_check(variant, &the_case, GPU_STREAM, &count);
     report("hazards", &count, since);
 }
