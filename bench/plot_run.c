@@ -11,8 +11,6 @@
 
 enum { MOST_RUNNING = 8, PATH_BYTES = 1200 };
 
-extern char **environ;
-
 struct drawing {
     pid_t process; /* 0: free */
     struct chart *chart;
@@ -20,15 +18,16 @@ struct drawing {
     int said; /* unlinked temporary file that holds its standard error */
 };
 
-static enum tb_status fail_drawing(const struct drawing *drawing, const char *what,
-                                   struct tb_error *error) {
-    char said[400] = "";
+/* What gnuplot said, in one line; what fontconfig says of its own configuration is left out. */
+static void read_said(const struct drawing *drawing, char *text, size_t bytes) {
+    char said[2048], *rest = said;
     const ssize_t length = pread(drawing->said, said, sizeof said - 1, 0);
     said[length > 0 ? length : 0] = '\0';
-    for (char *at = said; *at; at++)
-        if (*at == '\n' || *at == '\t')
-            *at = ' ';
-    return tb_fail_at(error, TB_INTERNAL, drawing->out, 0, -1, "gnuplot %s: %s", what, said);
+    size_t used = 0;
+    text[0] = '\0';
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (*line && strncmp(line, "Fontconfig ", 11) != 0 && used < bytes)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? " " : "", line);
 }
 
 /* Waits for it; frees its place. */
@@ -40,12 +39,15 @@ static enum tb_status finish(struct drawing *drawing, struct tb_error *error) {
     do
         process = waitpid(drawing->process, &how, 0);
     while (process < 0 && errno == EINTR);
+    char said[400];
+    read_said(drawing, said, sizeof said);
+    const bool failed = process < 0 || !WIFEXITED(how) || WEXITSTATUS(how) != 0;
     enum tb_status status = TB_OK;
-    if (process < 0 || !WIFEXITED(how) || WEXITSTATUS(how) != 0) {
-        status = fail_drawing(drawing, "failed", error);
+    if (failed || *said)
+        status = tb_fail_at(error, TB_INTERNAL, drawing->out, 0, -1, "gnuplot %s: %s",
+                            failed ? "failed" : "warned", said);
+    if (failed)
         unlink(drawing->out);
-    } else if (lseek(drawing->said, 0, SEEK_END) > 0)
-        status = fail_drawing(drawing, "warned", error);
     else
         drawing->chart->drawn = true;
     close(drawing->said);

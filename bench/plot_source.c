@@ -142,8 +142,8 @@ static enum tb_status read_whole(struct plot_results *results, struct tb_error *
 static json_t *line_value(char *line, const char *key, json_error_t *where) {
     if (key) {
         const size_t length = strlen(key);
-        if (line[0] != '"' || strncmp(line + 1, key, length) ||
-            strncmp(line + 1 + length, "\":", 2))
+        if (line[0] != '"' || strncmp(line + 1, key, length) != 0 ||
+            strncmp(line + 1 + length, "\":", 2) != 0)
             return NULL;
         line += length + 3;
     }

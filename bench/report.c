@@ -126,8 +126,9 @@ static void put_choice(FILE *stream, const struct plot_results *results, const c
         const json_t *cell = results->cells[i].json;
         const char *value = verdict ? verdict_of(cell) : plot_text(cell, name);
         size_t before = 0;
-        while (before < i && strcmp(value, verdict ? verdict_of(results->cells[before].json)
-                                                   : plot_text(results->cells[before].json, name)))
+        while (before < i &&
+               strcmp(value, verdict ? verdict_of(results->cells[before].json)
+                                     : plot_text(results->cells[before].json, name)) != 0)
             before++;
         if (before < i)
             continue;
@@ -179,8 +180,8 @@ static void put_summary(FILE *stream, const struct plot_results *results) {
                 "expects.</p>\n",
                 results->count);
     if (unmeasured > 0)
-        fprintf(stream, "<p class=\"verdict bad\">%.0f accepted cells have no valid time.</p>\n",
-                unmeasured);
+        fprintf(stream, "<p class=\"verdict bad\">%.0f accepted cell%s no valid time.</p>\n",
+                unmeasured, unmeasured == 1 ? " has" : "s have");
     fputs("<div class=\"tiles\">", stream);
     const char *key;
     json_t *value;

@@ -7,8 +7,6 @@
 # `load` hides the arguments, so a chart copies them first: ARGUMENTS, DATA, OUT, WANT, FOOTER.
 if (ARGUMENTS < 2) print "usage: gnuplot -c CHART.gp DATA.tsv OUT.svg|OUT.png [\"key=value ...\"] [\"footer\"]"; exit status 2
 
-set encoding utf8
-set decimalsign
 set datafile separator "\t"
 set datafile columnheaders
 
@@ -23,7 +21,9 @@ wanted(key, otherwise) = value_of(WANTED, key, otherwise)
 has(list, word) = strstrt(" ".list." ", " ".word." ") > 0
 add(list, word) = has(list, word) ? list : list eq "" ? word : list." ".word
 place(list, word) = has(list, word) ? words(list[1:strstrt(" ".list." ", " ".word." ")]) : 0
-number(text) = text eq "NA" || text eq "" ? NaN : real(text)
+# gnuplot 5.4 reads "1e-7" as a whole number with rubbish behind it; "1.0e-7" it can.
+number(text) = text eq "NA" || text eq "" ? NaN : (e_ = strstrt(text, "e"), \
+    e_ > 1 && strstrt(text, ".") == 0 ? real(text[1:e_ - 1].".0".text[e_:*]) : real(text))
 
 # Okabe and Ito's colours; every kernel also has its own point and dash, for print in grey.
 KNOWN = "stock patched patched_fine sort exact floor log log1p fp64 murmur"
@@ -81,7 +81,7 @@ fixed(x) = FAMILY.unit(L2, "L2 ").unit(LAUNCH, "launch ").(free("p") ? "" : unit
 # Numbers in a list of words, least first.
 sorted(list) = (ordered_ = "", left_ = list, \
     (sum [i_ = 1:words(list)] (least_ = word(left_, 1), \
-        (sum [j_ = 1:words(left_)] (real(word(left_, j_)) < real(least_) ? \
+        (sum [j_ = 1:words(left_)] (number(word(left_, j_)) < number(least_) ? \
             (least_ = word(left_, j_), 0) : 0)), \
         kept_ = "", (sum [j_ = 1:words(left_)] (word(left_, j_) eq least_ ? 0 : \
             (kept_ = add(kept_, word(left_, j_)), 0))), \

@@ -19,7 +19,7 @@ stats DATA using (note(0)) nooutput
 XS = sorted(XS)
 # Values of p stand side by side, in order: 1-2^-20 and 1-2^-10 would be one place on any scale.
 label_of(x) = AXIS eq "p" ? value_of(LABELS, word(XS, x), "") : word(XS, x)
-at_x(x) = AXIS eq "p" ? x : real(word(XS, x))
+at_x(x) = AXIS eq "p" ? x : number(word(XS, x))
 if (PANEL ne "") PANELS = sorted(PANELS)
 # More panels than a page holds: nine, evenly chosen.
 LEFT_OUT = words(PANELS) - 9

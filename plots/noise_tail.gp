@@ -10,7 +10,7 @@ VARIANTS = ""
 note(x) = (VARIANTS = add(VARIANTS, strcol("variant")), 0)
 stats DATA using (note(0)) nooutput
 NV = words(VARIANTS)
-true_tail(g) = (e_ = exp(-g), g > 8 ? e_ - e_ * e_ / 2 : 1 - exp(-e_))
+true_tail(g) = (q_ = exp(-g), g > 8 ? q_ - q_ * q_ / 2 : 1 - exp(-q_))
 set logscale y
 set xrange [-4:40]; set yrange [1e-17:3]
 set format y "1e%T"

@@ -40,7 +40,7 @@ PROBE = """
   seen.byText = shown(); seen.said = bar.querySelector('output').textContent;
   text.value = ''; text.dispatchEvent(new Event('input'));
   var pick = bar.querySelector('select[name=kernel]');
-  pick.value = 'sort'; pick.dispatchEvent(new Event('change'));
+  pick.value = 'floor'; pick.dispatchEvent(new Event('change'));
   seen.byKernel = shown();
   pick.value = ''; pick.dispatchEvent(new Event('change'));
   document.querySelectorAll('details').forEach(function (d) { d.open = true; });
@@ -109,7 +109,7 @@ def check(seen, cells):
     wanted = sorted(n for n in names if "exact" in n and "batch:1/" in n)
     assert wanted and sorted(seen["byText"]) == wanted, "the text filter"
     assert seen["said"] == "%d of %d cells" % (len(wanted), len(names)), seen["said"]
-    assert len(seen["byKernel"]) == sum(c["kernel"] == "sort" for c in cells) > 0
+    assert len(seen["byKernel"]) == sum(c["kernel"] == "floor" for c in cells) > 0
     assert seen["scrollWidth"] <= seen["clientWidth"], "the page is wider than its window"
     assert seen["tooWide"] == [], seen["tooWide"]
     assert seen["twice"] == [], "ids twice: %s" % seen["twice"][:3]
