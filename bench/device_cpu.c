@@ -181,9 +181,9 @@ static json_t *cpu_model(void) {
     return model ? model : json_string("unknown");
 }
 
-/* The instruction set that the clones of kernels/vector.h resolve to. */
+/* The instruction set that the clones of kernels/vector.h resolve to; clang builds none. */
 static const char *vector_level(void) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
     if (__builtin_cpu_supports("x86-64-v4"))
         return "x86-64-v4";
     if (__builtin_cpu_supports("x86-64-v3"))

@@ -114,7 +114,7 @@ enum tb_status family_parse(const char *text, struct family *family, struct tb_e
         }
     for (size_t i = 0; i < sizeof families_with_value / sizeof families_with_value[0]; i++) {
         const size_t length = strlen(families_with_value[i].prefix);
-        if (strncmp(text, families_with_value[i].prefix, length))
+        if (strncmp(text, families_with_value[i].prefix, length) != 0)
             continue;
         if (families_with_value[i].parse(text + length, family))
             return TB_OK;

@@ -105,14 +105,14 @@ static void mask_share(float *out, int64_t vocab, int64_t row, int64_t seed, dou
 static void mask_keep(float *out, int64_t vocab, int64_t row, int64_t seed, int64_t keep,
                       uint32_t *words) {
     struct {
-        uint32_t word;
         int64_t token;
+        uint32_t word;
         float logit;
     } kept[FAMILY_KEEP_MOST];
     int64_t count = 0;
     generator_words(words, vocab, row, STREAM_MASK, seed);
     for (int64_t t = 0; t < vocab; t++) {
-        if (count == keep && words[t] >= kept[count - 1].word)
+        if (count > 0 && count == keep && words[t] >= kept[count - 1].word)
             continue;
         int64_t at = count < keep ? count++ : count - 1;
         for (; at > 0 && kept[at - 1].word > words[t]; at--)

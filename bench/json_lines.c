@@ -100,6 +100,8 @@ static void skip_value(struct walk *w) {
 
 int64_t json_source_line(const struct json_source *source, const char *path) {
     char target[JSON_PATH_BYTES];
+    if (!source->text)
+        return 0;
     snprintf(target, sizeof target, "%s", path);
     for (;;) {
         struct walk w = {

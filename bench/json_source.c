@@ -122,7 +122,7 @@ enum tb_status json_object_keys(const struct json_place *place, const char *cons
                          type_name(place->value));
     json_object_foreach(place->value, key, value) {
         size_t i = 0;
-        while (keys[i] && strcmp(keys[i], key))
+        while (keys[i] && strcmp(keys[i], key) != 0)
             i++;
         if (keys[i])
             continue;

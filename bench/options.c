@@ -133,7 +133,7 @@ static error_t pass_on(struct parsing *parsing, const struct argp_state *state) 
     }
     /* It wants --flag=value in one word. */
     char *word = state->argv[state->next - 1];
-    if (strncmp(word, "--benchmark_", 12) || !strchr(word, '=')) {
+    if (strncmp(word, "--benchmark_", 12) != 0 || !strchr(word, '=')) {
         tb_fail(parsing->error, TB_USAGE,
                 "flags of Google Benchmark are written --benchmark_NAME=VALUE in one word");
         return EINVAL;
@@ -276,7 +276,7 @@ static error_t parse_key(int key, char *value, struct argp_state *state) {
     const struct option_row *row = row_of_key(key);
     if (!row)
         return ARGP_ERR_UNKNOWN;
-    if (value && !*value) {
+    if (row->argument && !*value) {
         tb_fail(parsing->error, TB_USAGE, "--%s: its value (%s) is empty", row->name,
                 row->argument);
         return EINVAL;

@@ -36,7 +36,8 @@ struct options {
     const char *out;      /* --sweep, --plot: folder, --apply, --report: file; NULL if not given */
     const char *mask_out; /* --oracle */
     const char *input;    /* --sweep, --apply */
-    const char *subject;  /* --oracle FILE, --apply KERNEL, --verify RECEIPT, --plot and --report RESULTS */
+    const char
+        *subject; /* --oracle FILE, --apply KERNEL, --verify RECEIPT, --plot and --report RESULTS */
     bool resume, force, gate_only, strict, bfloat16;
     bool have_seed;
     int64_t seed;

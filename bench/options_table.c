@@ -64,8 +64,8 @@ const struct option_row options_rows[OPTION_ROWS] = {
      "The file's <u2 elements are bfloat16"},
     {"p", KEY_P, "LIST", IN(MODE_ORACLE) | IN(MODE_APPLY), MODE_NONE,
      "The p to use, each above 0; --oracle takes a list with commas"},
-    {"out", KEY_OUT, "DIR|FILE",
-     SWEEP | IN(MODE_APPLY) | IN(MODE_PLOT) | IN(MODE_REPORT), MODE_NONE,
+    {"out", KEY_OUT, "DIR|FILE", SWEEP | IN(MODE_APPLY) | IN(MODE_PLOT) | IN(MODE_REPORT),
+     MODE_NONE,
      "Folder of a sweep's results (default: sweep-out) or of charts (default: RESULTS/plots), "
      "--apply's .npy file, or the page (default: RESULTS/report.html)"},
     {"mask-out", KEY_MASK_OUT, "FILE.npy", IN(MODE_ORACLE), MODE_NONE,

@@ -366,7 +366,7 @@ static enum tb_status gate_cell(struct run_state *state, struct group *group, si
 
 static enum tb_status make_group(struct run_state *state, size_t first, struct group *group) {
     const struct plan *plan = state->plan;
-    *group = (struct group){.first = first, .end = first};
+    *group = (struct group){.first = first, .end = first + 1};
     while (group->end < plan->count &&
            run_same_input(&plan->cells[first], &plan->cells[group->end]))
         group->end++;

@@ -133,7 +133,7 @@ static bool read_verdict(const json_t *json, struct cell_record *record) {
     const char *verdict = text_of(json, "verdict");
     int found = GATE_ACCEPTED;
     while (found <= GATE_UNSUPPORTED &&
-           strcmp(gate_verdict_name((enum gate_verdict)found), verdict))
+           strcmp(gate_verdict_name((enum gate_verdict)found), verdict) != 0)
         found++;
     if (found > GATE_UNSUPPORTED)
         return false;
@@ -234,7 +234,7 @@ enum tb_status journal_replay(struct run_state *state) {
         size_t cell = 0;
         if (json_object_get(line, "end"))
             continue;
-        while (cell < state->plan->count && strcmp(state->plan->cells[cell].name, name))
+        while (cell < state->plan->count && strcmp(state->plan->cells[cell].name, name) != 0)
             cell++;
         const bool good = cell < state->plan->count &&
                           (!strcmp(kind, "verdict") ? replay_verdict(state, line, cell)

@@ -82,8 +82,8 @@ bool summary_of_samples(const struct sample *samples, size_t count, struct cell_
             draws = samples[i].draw + 1;
     if (count == 0 || draws == 0)
         return true;
-    double *scratch = malloc(count * sizeof *scratch);
-    double *medians = malloc(2 * (size_t)draws * sizeof *medians);
+    double *scratch = calloc(count, sizeof *scratch);
+    double *medians = calloc(2 * (size_t)draws, sizeof *medians);
     if (!scratch || !medians) {
         free(scratch);
         free(medians);

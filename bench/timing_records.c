@@ -137,7 +137,7 @@ bool cuda_evidence_of(const struct cupti_record *records, size_t record_count, s
                       struct kernel_evidence **evidence, size_t *count, char *why,
                       size_t why_bytes) {
     struct walk walk = {records, record_count, 0, 0, why, why_bytes};
-    size_t first, last;
+    size_t first = 0, last = 0;
     *evidence = NULL;
     *count = 0;
     if (record_count == 0)

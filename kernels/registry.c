@@ -9,19 +9,34 @@
 #include <string.h>
 
 static const struct topp_variant *const topp_table[] = {
-    &topp_cpu_stock, &topp_cpu_patched, &topp_cpu_patched_fine, &topp_cpu_sort, &topp_cpu_exact,
+    &topp_cpu_stock,
+    &topp_cpu_patched,
+    &topp_cpu_patched_fine,
+    &topp_cpu_sort,
+    &topp_cpu_exact,
     &topp_cpu_floor,
 #ifdef TOPP_WITH_CUDA
-    &topp_cuda_stock, &topp_cuda_patched, &topp_cuda_patched_fine, &topp_cuda_sort,
-    &topp_cuda_exact, &topp_cuda_exact_portable, &topp_cuda_floor,
+    &topp_cuda_stock,
+    &topp_cuda_patched,
+    &topp_cuda_patched_fine,
+    &topp_cuda_sort,
+    &topp_cuda_exact,
+    &topp_cuda_exact_portable,
+    &topp_cuda_floor,
 #endif
     NULL,
 };
 
 static const struct gumbel_variant *const gumbel_table[] = {
-    &gumbel_cpu_log, &gumbel_cpu_log1p, &gumbel_cpu_fp64, &gumbel_cpu_murmur,
+    &gumbel_cpu_log,
+    &gumbel_cpu_log1p,
+    &gumbel_cpu_fp64,
+    &gumbel_cpu_murmur,
 #ifdef TOPP_WITH_CUDA
-    &gumbel_cuda_log, &gumbel_cuda_log1p, &gumbel_cuda_fp64, &gumbel_cuda_murmur,
+    &gumbel_cuda_log,
+    &gumbel_cuda_log1p,
+    &gumbel_cuda_fp64,
+    &gumbel_cuda_murmur,
 #endif
     NULL,
 };

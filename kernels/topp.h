@@ -28,7 +28,7 @@ struct topp_boundary {
 /* Top-p masking, in place. All pointers are memory of the variant's device (host for CPU).
  * A kept logit stays bit-identical; a dropped one becomes mask_value. */
 struct topp_problem {
-    float *logits; /* binary32 [batch, vocab], row-major; row i starts at logits + i * stride */
+    float *logits;  /* binary32 [batch, vocab], row-major; row i starts at logits + i * stride */
     const float *p; /* binary32 [batch], each in (0, inf); p >= 1 leaves the row untouched */
     int64_t batch;  /* rows, >= 1 */
     int64_t vocab;  /* tokens in a row, >= 1 */
@@ -43,8 +43,8 @@ struct topp_variant {
     const char *name;    /* unique per device */
     const char *summary; /* one line: the idea and where it comes from */
     enum kernel_device device;
-    const char *contract; /* what the gate holds it to: exact, bounded, conservative, envelope */
-    int64_t max_batch;    /* greatest batch, 0 = any */
+    const char *contract;   /* what the gate holds it to: exact, bounded, conservative, envelope */
+    int64_t max_batch;      /* greatest batch, 0 = any */
     int32_t needs_boundary; /* 1: wants topp_problem.boundary, not a contender in comparisons */
     /* Bytes of workspace that launch needs for this shape (pointers are not looked at). */
     size_t (*workspace_size)(const struct topp_problem *problem);

@@ -252,7 +252,7 @@ static size_t no_workspace(const struct gumbel_problem *problem) {
     }                                                                                              \
     const struct gumbel_variant gumbel_cpu_##NAME = {                                              \
         .name = #NAME,                                                                             \
-        .summary = SUMMARY,                                                                        \
+        .summary = (SUMMARY),                                                                      \
         .device = KERNEL_DEVICE_CPU,                                                               \
         .workspace_size = no_workspace,                                                            \
         .launch = NAME##_launch,                                                                   \

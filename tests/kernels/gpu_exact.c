@@ -205,7 +205,8 @@ static void check_random(int64_t rows_wanted) {
                                           vocab,
                                           stride,
                                           next() & 1 ? -INFINITY : -1e4f,
-                                          (int32_t)(next() & 3), NULL};
+                                          (int32_t)(next() & 3),
+                                          NULL};
         gpu_check(variant, &the_case, next() & 1 ? GPU_GRAPH : GPU_STREAM, &count);
     }
     free(rows);

@@ -15,7 +15,7 @@ struct gpu_case {
     const float *p;    /* [batch] */
     int64_t batch, vocab, stride;
     float mask_value;
-    int32_t misaligned; /* elements by which the device copy is shifted */
+    int32_t misaligned;                   /* elements by which the device copy is shifted */
     const struct topp_boundary *boundary; /* [batch], host, for `floor`; NULL for the others */
 };
 
