@@ -105,6 +105,35 @@ static void test_every_chart(void **state) {
     program_free(&run);
 }
 
+/* The run that the gallery shows, recorded on an H200: every chart, without a word from gnuplot. */
+static void test_recorded_run(void **state) {
+    (void)state;
+    static const char recorded[] = TOPP_SOURCE_DIR "/tests/data/h200/results.json.gz";
+    if (!file_exists(recorded)) {
+        print_message("no recorded run (%s)\n", recorded);
+        skip();
+    }
+    char command[1200], from[128], dir[128];
+    snprintf(from, sizeof from, "%s/h200", folder);
+    snprintf(dir, sizeof dir, "%s/h200/plots", folder);
+    snprintf(command, sizeof command, "mkdir '%s' && gzip -dc '%s' > '%s/results.json'", from,
+             recorded, from);
+    assert_int_equal(system(command), 0);
+    struct program_run run = program_run((const char *[]){"--plot", from, "--out", dir, NULL});
+    if (run.exit_code != 0 || *run.errors)
+        fail_msg("exit %d: %s", run.exit_code, run.errors);
+    int charts = 0;
+    char *rest = run.output;
+    for (char *path; (path = strsep(&rest, "\n")) && *path; charts++) {
+        char *svg = file_text(path, NULL);
+        assert_has(svg, "H200");
+        assert_has(svg, "</svg>");
+        free(svg);
+    }
+    assert_true(charts > 20);
+    program_free(&run);
+}
+
 static const char head[] =
     "kind\tkernel\tfamily\tvocab\tbatch\tp\tp_text\ttemperature\tl2\tlaunch\t"
     "timed\tverdict\tmedian_ns\tci_low_ns\tci_high_ns\tratio_to_floor\n";
@@ -361,11 +390,12 @@ int main(void) {
     }
     scratch_make(folder, sizeof folder);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_chart), cmocka_unit_test(test_gap),
-        cmocka_unit_test(test_zero),        cmocka_unit_test(test_locale),
-        cmocka_unit_test(test_literal),     cmocka_unit_test(test_history),
-        cmocka_unit_test(test_noise_data),  cmocka_unit_test(test_report),
-        cmocka_unit_test(test_broken),      cmocka_unit_test(test_no_gnuplot),
+        cmocka_unit_test(test_every_chart), cmocka_unit_test(test_recorded_run),
+        cmocka_unit_test(test_gap),         cmocka_unit_test(test_zero),
+        cmocka_unit_test(test_locale),      cmocka_unit_test(test_literal),
+        cmocka_unit_test(test_history),     cmocka_unit_test(test_noise_data),
+        cmocka_unit_test(test_report),      cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_no_gnuplot),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     scratch_remove(folder);
