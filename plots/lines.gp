@@ -3,7 +3,6 @@
 #
 # Keys of the third argument: kind, family, l2, launch, p, temperature, vocab, batch. What is not
 # given is taken from the first row of the file that fits.
-eval start(980, 620)
 
 # Pass 1: what is held fixed.
 free(column_name) = AXIS eq column_name || PANEL eq column_name
@@ -74,6 +73,7 @@ ROWS = (NP + COLS - 1) / COLS
 set datafile nocolumnheaders
 array INDEX[NX]
 do for [x = 1:NX] { INDEX[x] = x }
+eval start(980, ROWS == 1 ? 620 : ROWS == 2 ? 800 : 980)
 set output OUT
 set multiplot
 eval frame
@@ -100,18 +100,31 @@ if (top / bottom < 60) {
 }
 if (AXIS eq "p") set xrange [0.5:NX + 0.5]; else set xrange [at_x(1) / 1.15:at_x(NX) * 1.15]
 set yrange [bottom:top]
+# Labels turn when they would touch, and one that would cover its neighbour even so is left out.
+pixels = 800.0 / COLS
+gap(x, y) = pixels * (AXIS eq "p" ? (y - x) / real(NX) : \
+    log(at_x(y) / at_x(x)) / log(1.33 * at_x(NX) / at_x(1)))
+turned = 0
+do for [x = 2:NX] { if (gap(x - 1, x) < 4.0 * (strlen(label_of(x - 1)) + strlen(label_of(x))) + 6) {
+    turned = 1 } }
 set xtics ()
-do for [x = 1:NX] { set xtics add (label_of(x) at_x(x)) }
-if (NX > 5) set xtics rotate by -35
+labelled = 0
+do for [x = 1:NX] {
+    text = label_of(x)
+    if (labelled > 0) { if (gap(labelled, x) < 16) { text = "" } }
+    if (text ne "") { labelled = x }
+    set xtics add (text at_x(x))
+}
+if (turned) set xtics rotate by -35
 do for [i = 1:NP] {
     col = (i - 1) % COLS; row = (i - 1) / COLS
     set lmargin at screen 0.085 + col * 0.915 / COLS
     set rmargin at screen 0.085 + (col + 1) * 0.915 / COLS - 0.09 / COLS - 0.005
     set tmargin at screen 0.83 - row * 0.76 / ROWS
-    set bmargin at screen 0.83 - (row + 1) * 0.76 / ROWS + 0.085
+    set bmargin at screen 0.83 - (row + 1) * 0.76 / ROWS + (turned ? 0.12 : 0.085)
     set title (PANEL eq "" ? "" : PANEL_TEXT." ".word(PANELS, i)) offset 0, -0.6
     set ylabel (col == 0 ? "time per call (µs)" : "") offset 1, 0
-    set xlabel (row == ROWS - 1 || i + COLS > NP ? AXIS_TEXT : "") offset 0, 0.4
+    set xlabel (row == ROWS - 1 || i + COLS > NP ? AXIS_TEXT : "") offset 0, (turned ? -0.2 : 0.4)
     if (i == 2) { unset label 1; unset label 2; unset label 3; unset label 4
         do for [k = 1:NK] { unset label 100 + k; unset label 200 + k; unset arrow 100 + k } }
     n = 1000

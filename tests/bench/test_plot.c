@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RECORDED TOPP_SOURCE_DIR "/tests/data/plot/results.json"
+static const char made_up[] = TOPP_SOURCE_DIR "/tests/data/plot/results.json";
 
 static char folder[64];
 static char path_text[512];
@@ -82,7 +82,7 @@ static void test_every_chart(void **state) {
     (void)state;
     char dir[128];
     snprintf(dir, sizeof dir, "%s/charts", folder);
-    struct program_run run = program_run((const char *[]){"--plot", RECORDED, "--out", dir, NULL});
+    struct program_run run = program_run((const char *[]){"--plot", made_up, "--out", dir, NULL});
     if (run.exit_code != 0 || *run.errors)
         fail_msg("exit %d: %s", run.exit_code, run.errors);
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
@@ -218,7 +218,7 @@ static void test_locale(void **state) {
         setenv("LC_ALL", names[i], 1);
         snprintf(dir, sizeof dir, "%s/locale%d", folder, i);
         struct program_run run =
-            program_run((const char *[]){"--plot", RECORDED, "--out", dir, NULL});
+            program_run((const char *[]){"--plot", made_up, "--out", dir, NULL});
         assert_int_equal(run.exit_code, 0);
         assert_string_equal(run.errors, "");
         program_free(&run);
@@ -272,7 +272,7 @@ static void test_noise_data(void **state) {
     (void)state;
     char dir[128];
     snprintf(dir, sizeof dir, "%s/noise", folder);
-    struct program_run run = program_run((const char *[]){"--plot", RECORDED, "--out", dir, NULL});
+    struct program_run run = program_run((const char *[]){"--plot", made_up, "--out", dir, NULL});
     assert_int_equal(run.exit_code, 0);
     program_free(&run);
     char *data = text_in("noise/noise_tail.tsv"), *rest = data;
@@ -303,7 +303,7 @@ static void test_report(void **state) {
     (void)state;
     char page[128];
     snprintf(page, sizeof page, "%s/page.html", folder);
-    char *copy = file_text(RECORDED, NULL);
+    char *copy = file_text(made_up, NULL);
     file_write(in_folder("results.json"), copy, strlen(copy));
     free(copy);
     struct program_run run = program_run((const char *[]){"--report", folder, "--out", page, NULL});
@@ -332,7 +332,7 @@ static void test_report(void **state) {
 static void test_broken(void **state) {
     (void)state;
     size_t length = 0;
-    char *text = file_text(RECORDED, &length);
+    char *text = file_text(made_up, &length);
     const struct {
         const char *name;
         size_t keep;
@@ -361,11 +361,13 @@ static void test_broken(void **state) {
 /* No gnuplot: a clear message, data files and page are written, exit 3. */
 static void test_no_gnuplot(void **state) {
     (void)state;
-    char *path = strdup(getenv("PATH")), dir[128], page[128];
+    const char *now = getenv("PATH");
+    char *path = strdup(now ? now : "/usr/bin:/bin"), dir[128], page[128];
+    assert_non_null(path);
     snprintf(dir, sizeof dir, "%s/bare", folder);
     snprintf(page, sizeof page, "%s/bare.html", folder);
     setenv("PATH", folder, 1);
-    struct program_run run = program_run((const char *[]){"--plot", RECORDED, "--out", dir, NULL});
+    struct program_run run = program_run((const char *[]){"--plot", made_up, "--out", dir, NULL});
     struct program_run report =
         program_run((const char *[]){"--report", folder, "--out", page, NULL});
     setenv("PATH", path, 1);
