@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POISON_BYTES = 1 << 20, POISON = 0xA5 };
+/* GUARD_BYTES: poisoned on both sides of the rows, and behind ids and workspace. */
+enum { POISON_BYTES = 1 << 20, POISON = 0xA5, GUARD_BYTES = 256 };
 
 int topp_call_prepare(void *context, void *stream) {
     const struct topp_call *call = context;
@@ -65,10 +66,51 @@ static enum tb_status poison_slot(struct run_state *state, struct slot *slot, si
     return status;
 }
 
+static enum tb_status guard_put(struct run_state *state, void *at) {
+    unsigned char pattern[GUARD_BYTES];
+    memset(pattern, POISON, sizeof pattern);
+    return state->device->ops->upload(state->device, at, pattern, sizeof pattern, state->error);
+}
+
+/* Clears *inside when a guard has changed. */
+static enum tb_status guard_check(struct run_state *state, const void *at, bool *inside) {
+    unsigned char found[GUARD_BYTES];
+    const enum tb_status status =
+        state->device->ops->download(state->device, found, at, sizeof found, state->error);
+    for (size_t i = 0; status == TB_OK && i < sizeof found; i++)
+        *inside = *inside && found[i] == POISON;
+    return status;
+}
+
 static enum tb_status make_workspace(struct run_state *state, size_t bytes, bool poison) {
-    enum tb_status status = slot_reserve(state, &state->workspace, bytes ? bytes : 256);
+    enum tb_status status = slot_reserve(state, &state->workspace, bytes + GUARD_BYTES);
     if (status == TB_OK && poison)
-        status = poison_slot(state, &state->workspace, bytes);
+        status = poison_slot(state, &state->workspace, bytes + GUARD_BYTES);
+    return status;
+}
+
+static char *rows_of(struct run_state *state, int32_t draw) {
+    return (char *)state->work[draw].memory + GUARD_BYTES;
+}
+
+enum tb_status topp_call_stayed_inside(struct run_state *state, const struct topp_call *call,
+                                       int32_t draw, bool *inside) {
+    const char *rows = rows_of(state, draw);
+    *inside = true;
+    enum tb_status status = guard_check(state, rows - GUARD_BYTES, inside);
+    if (status == TB_OK)
+        status = guard_check(state, rows + call->bytes, inside);
+    if (status == TB_OK)
+        status = guard_check(state, (char *)call->workspace + call->workspace_bytes, inside);
+    return status;
+}
+
+enum tb_status gumbel_call_stayed_inside(struct run_state *state, const struct gumbel_call *call,
+                                         bool *inside) {
+    *inside = true;
+    enum tb_status status = guard_check(state, call->problem.token + call->problem.batch, inside);
+    if (status == TB_OK)
+        status = guard_check(state, (char *)call->workspace + call->workspace_bytes, inside);
     return status;
 }
 
@@ -86,7 +128,11 @@ enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
         p[i] = family_row_p(&cell->family, cell->p, (int64_t)(i + batch * (size_t)draw));
     enum tb_status status = run_input(state, cell, draw, &logits, &pristine);
     if (status == TB_OK)
-        status = slot_reserve(state, &state->work[draw], row_bytes(cell));
+        status = slot_reserve(state, &state->work[draw], row_bytes(cell) + 2 * (size_t)GUARD_BYTES);
+    if (status == TB_OK && poison)
+        status = guard_put(state, state->work[draw].memory);
+    if (status == TB_OK && poison)
+        status = guard_put(state, rows_of(state, draw) + row_bytes(cell));
     if (status == TB_OK)
         status = slot_upload(state, &state->p[draw], p, batch * sizeof *p);
     free(p);
@@ -97,7 +143,7 @@ enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
     *call = (struct topp_call){
         .device = state->device,
         .variant = variant,
-        .problem = {.logits = state->work[draw].memory,
+        .problem = {.logits = (float *)(void *)rows_of(state, draw),
                     .p = state->p[draw].memory,
                     .batch = cell->batch,
                     .vocab = cell->vocab,
@@ -146,7 +192,7 @@ enum tb_status gumbel_call_make(struct run_state *state, const struct cell *cell
         status = slot_upload(state, &state->temperatures[draw], temperature,
                              batch * sizeof *temperature);
     if (status == TB_OK)
-        status = slot_reserve(state, &state->tokens[draw], batch * sizeof(int64_t));
+        status = slot_reserve(state, &state->tokens[draw], batch * sizeof(int64_t) + GUARD_BYTES);
     free(words);
     free(temperature);
     if (status != TB_OK)
@@ -165,7 +211,7 @@ enum tb_status gumbel_call_make(struct run_state *state, const struct cell *cell
     };
     call->workspace_bytes = cell->gumbel->workspace_size(&call->problem);
     if (poison)
-        status = poison_slot(state, &state->tokens[draw], batch * sizeof(int64_t));
+        status = poison_slot(state, &state->tokens[draw], batch * sizeof(int64_t) + GUARD_BYTES);
     if (status == TB_OK)
         status = make_workspace(state, call->workspace_bytes, poison);
     call->workspace = state->workspace.memory;

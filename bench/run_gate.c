@@ -51,6 +51,13 @@ void record_refuse_outcome(const struct run_state *state, struct cell_record *re
                       state->device->ops->error_text(state->device, outcome->status));
 }
 
+void record_refuse_outside(struct cell_record *record, int32_t draw) {
+    if (!strcmp(record->rule, "outside"))
+        return;
+    record_refuse(record, GATE_REJECTED, "outside", draw, -1, -1,
+                  "the kernel wrote before or behind its rows, or past its workspace");
+}
+
 void bytes_sha256(const void *bytes, size_t count, char sha256[65]) {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned length = 0;
@@ -159,7 +166,8 @@ static enum tb_status scene_make(struct run_state *state, struct group *group,
 /* Runs a variant on fresh memory and brings its output back, if one came out. */
 static enum tb_status run_topp(struct run_state *state, const struct cell *cell,
                                const struct topp_variant *variant, int32_t draw,
-                               const struct scene *scene, float *output, struct outcome *outcome) {
+                               const struct scene *scene, float *output, struct outcome *outcome,
+                               bool *inside) {
     struct topp_call call;
     enum tb_status status = topp_call_make(
         state, cell, variant, draw, variant->needs_boundary ? scene->boundary : NULL, true, &call);
@@ -170,6 +178,8 @@ static enum tb_status run_topp(struct run_state *state, const struct cell *cell,
     if (status == TB_OK && outcome_good(outcome))
         status = state->device->ops->download(state->device, output, call.problem.logits,
                                               call.bytes, state->error);
+    if (status == TB_OK && outcome_good(outcome))
+        status = topp_call_stayed_inside(state, &call, draw, inside);
     return status;
 }
 
@@ -240,12 +250,14 @@ static enum tb_status judge(struct run_state *state, struct cell_record *record,
     return status;
 }
 
+/* *harmed is set when the kernel did what no rule of a row stands for: nothing excuses that. */
 static enum tb_status gate_draw(struct run_state *state, struct group *group,
-                                struct cell_record *record, int32_t draw) {
+                                struct cell_record *record, int32_t draw, bool *harmed) {
     const struct cell *cell = record->cell;
     const struct logits *logits;
     struct scene scene = {0};
     struct outcome outcome = {0};
+    bool inside = true;
     enum tb_status status = run_input(state, cell, draw, &logits, NULL);
     if (status == TB_OK)
         memcpy(record->draws[draw].input_sha256, logits->sha256, sizeof logits->sha256);
@@ -255,14 +267,19 @@ static enum tb_status gate_draw(struct run_state *state, struct group *group,
         const struct topp_variant *stock = topp_find("stock", cell->topp->device);
         scene.stock = stock ? malloc(row_bytes(cell)) : NULL;
         if (scene.stock)
-            status = run_topp(state, cell, stock, draw, &scene, scene.stock, &outcome);
-        if (!outcome_good(&outcome)) { /* nothing to compare with: the gate's rule says so */
+            status = run_topp(state, cell, stock, draw, &scene, scene.stock, &outcome, &inside);
+        if (!outcome_good(&outcome) ||
+            !inside) { /* nothing to compare with: the gate's rule says so */
             free(scene.stock);
             scene.stock = NULL;
         }
+        inside = true;
     }
     if (status == TB_OK)
-        status = run_topp(state, cell, cell->topp, draw, &scene, scene.output, &outcome);
+        status = run_topp(state, cell, cell->topp, draw, &scene, scene.output, &outcome, &inside);
+    *harmed = *harmed || !outcome_good(&outcome) || !inside;
+    if (status == TB_OK && !inside)
+        record_refuse_outside(record, draw);
     if (status == TB_OK && !outcome_good(&outcome)) {
         record_refuse_outcome(state, record, draw, &outcome);
     } else if (status == TB_OK) {
@@ -281,19 +298,20 @@ static enum tb_status gate_topp_cell(struct run_state *state, struct group *grou
                                      struct cell_record *record) {
     const struct cell *cell = record->cell;
     enum tb_status status = TB_OK;
+    bool harmed = false;
     if (cell->topp->max_batch > 0 && cell->batch > cell->topp->max_batch) {
         record_refuse(record, GATE_UNSUPPORTED, "", -1, -1, -1, "%s takes batches up to %lld",
                       cell->topp->name, (long long)cell->topp->max_batch);
         return TB_OK;
     }
     for (int32_t draw = 0; draw < cell->draws && status == TB_OK && !run_stopped(state); draw++) {
-        status = gate_draw(state, group, record, draw);
+        status = gate_draw(state, group, record, draw, &harmed);
         if (record->verdict == GATE_TIMEOUT || record->verdict == GATE_UNSUPPORTED)
             break;
     }
     /* The share is of all rows that the cell saw, a part of a row counting as one. */
     record->excused =
-        cell->expect == EXPECT_EITHER && record->verdict == GATE_REJECTED &&
+        !harmed && cell->expect == EXPECT_EITHER && record->verdict == GATE_REJECTED &&
         record->rows_failed == record->rows_excused &&
         (double)record->rows_failed <= ceil(cell->either_share * (double)record->rows - 1e-9);
     return status;

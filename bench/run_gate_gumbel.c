@@ -130,8 +130,13 @@ static enum tb_status gate_draw(struct run_state *state, struct cell_record *rec
     if (status == TB_OK)
         status = run_call_once(state, &once, &call.status, &outcome);
     const bool ran = outcome_good(&outcome);
+    bool inside = true;
     if (status == TB_OK && !ran)
         record_refuse_outcome(state, record, draw, &outcome);
+    if (status == TB_OK && ran)
+        status = gumbel_call_stayed_inside(state, &call, &inside);
+    if (status == TB_OK && !inside)
+        record_refuse_outside(record, draw);
     if (status == TB_OK && ran)
         status =
             state->device->ops->download(state->device, host.token, call.problem.token,

@@ -110,6 +110,11 @@ enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
                               const struct topp_variant *variant, int32_t draw,
                               const struct topp_boundary *boundary, bool poison,
                               struct topp_call *call);
+/* After a call that was made with poison and ran: is what lies around its buffers as it was? */
+enum tb_status topp_call_stayed_inside(struct run_state *state, const struct topp_call *call,
+                                       int32_t draw, bool *inside);
+enum tb_status gumbel_call_stayed_inside(struct run_state *state, const struct gumbel_call *call,
+                                         bool *inside);
 enum tb_status gumbel_call_make(struct run_state *state, const struct cell *cell, int32_t draw,
                                 bool poison, struct gumbel_call *call);
 /* Host copies of what a Gumbel draw is made from; [batch] each. */
@@ -126,6 +131,8 @@ void record_refuse(struct cell_record *record, enum gate_verdict verdict, const 
 /* The verdict of a cell whose kernel hung or would not be launched. */
 void record_refuse_outcome(const struct run_state *state, struct cell_record *record, int32_t draw,
                            const struct outcome *outcome);
+/* The verdict of a cell whose kernel wrote where nothing of it lies. */
+void record_refuse_outside(struct cell_record *record, int32_t draw);
 void bytes_sha256(const void *bytes, size_t count, char sha256[65]);
 /* The hash of the rows' hashes, rows in parallel: large buffers are compared by it. */
 void rows_sha256(const void *bytes, int64_t rows, size_t row_bytes, int threads, char sha256[65]);

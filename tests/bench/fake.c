@@ -39,7 +39,7 @@ static void hang(void) {
 }
 
 static int launch(enum fake_kind kind, const struct topp_problem *problem,
-                  const unsigned char *workspace) {
+                  unsigned char *workspace) {
     const long call = ++calls_of[kind];
     const int status = exact(problem);
     if (++calls_of_all == stop_call)
@@ -82,6 +82,12 @@ static int launch(enum fake_kind kind, const struct topp_problem *problem,
         if (!problem->boundary || !(problem->boundary[0].token >= 0))
             drop_one(problem);
         break;
+    case FAKE_PAST_ROWS:
+        problem->logits[problem->batch * problem->stride] = 1.0f;
+        break;
+    case FAKE_PAST_WORKSPACE:
+        workspace[WORKSPACE_BYTES] = 0;
+        break;
     default:
         break;
     }
@@ -114,6 +120,8 @@ LAUNCH(FAKE_LAUNCH_LATER)
 LAUNCH(FAKE_TRUSTS_MEMORY)
 LAUNCH(FAKE_REFUSED_BLOCK)
 LAUNCH(FAKE_FLOOR)
+LAUNCH(FAKE_PAST_ROWS)
+LAUNCH(FAKE_PAST_WORKSPACE)
 
 #define VARIANT(kind, text)                                                                        \
     [kind] = {.name = text,                                                                        \
@@ -139,6 +147,8 @@ static const struct topp_variant variants[FAKE_KINDS] = {
     VARIANT(FAKE_TRUSTS_MEMORY, "trusts_memory"),
     VARIANT(FAKE_REFUSED_BLOCK, "refused_block"),
     VARIANT(FAKE_FLOOR, "floor"),
+    VARIANT(FAKE_PAST_ROWS, "past_rows"),
+    VARIANT(FAKE_PAST_WORKSPACE, "past_workspace"),
 };
 
 const char *fake_name(enum fake_kind kind) {

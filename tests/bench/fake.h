@@ -8,20 +8,22 @@
 enum { FAKE_VOCAB = 64, FAKE_BATCH = 2, FAKE_DRAWS = 2, FAKE_BLOCKS = 3, FAKE_MOST_CELLS = 16 };
 
 enum fake_kind {
-    FAKE_GOOD,          /* `exact` */
-    FAKE_WRONG,         /* keeps one token too few, always */
-    FAKE_LATER_DRAW,    /* the same, on the second draw alone */
-    FAKE_PADDING,       /* writes past the vocabulary; its stride leaves room */
-    FAKE_HANGS,         /* never comes back */
-    FAKE_HANGS_LATER,   /* the gate sees it run */
-    FAKE_WORKSPACE,     /* returns KERNEL_WORKSPACE */
-    FAKE_UNSUPPORTED,   /* returns KERNEL_UNSUPPORTED */
-    FAKE_MOST_BATCH,    /* its descriptor takes one row */
-    FAKE_DRIFTS,        /* right in the gate, wrong from the sixth call on */
-    FAKE_LAUNCH_LATER,  /* launches in the gate, returns KERNEL_WORKSPACE from the sixth call on */
-    FAKE_TRUSTS_MEMORY, /* right only where its workspace holds zeros */
-    FAKE_REFUSED_BLOCK, /* `exact`; the device refuses its second block */
-    FAKE_FLOOR,         /* `exact` that is told the boundary */
+    FAKE_GOOD,           /* `exact` */
+    FAKE_WRONG,          /* keeps one token too few, always */
+    FAKE_LATER_DRAW,     /* the same, on the second draw alone */
+    FAKE_PADDING,        /* writes past the vocabulary; its stride leaves room */
+    FAKE_HANGS,          /* never comes back */
+    FAKE_HANGS_LATER,    /* the gate sees it run */
+    FAKE_WORKSPACE,      /* returns KERNEL_WORKSPACE */
+    FAKE_UNSUPPORTED,    /* returns KERNEL_UNSUPPORTED */
+    FAKE_MOST_BATCH,     /* its descriptor takes one row */
+    FAKE_DRIFTS,         /* right in the gate, wrong from the sixth call on */
+    FAKE_LAUNCH_LATER,   /* launches in the gate, returns KERNEL_WORKSPACE from the sixth call on */
+    FAKE_TRUSTS_MEMORY,  /* right only where its workspace holds zeros */
+    FAKE_REFUSED_BLOCK,  /* `exact`; the device refuses its second block */
+    FAKE_FLOOR,          /* `exact` that is told the boundary */
+    FAKE_PAST_ROWS,      /* writes behind the last row, its padding included */
+    FAKE_PAST_WORKSPACE, /* writes behind its workspace */
     FAKE_KINDS
 };
 

@@ -94,6 +94,8 @@ static const struct {
     {FAKE_TRUSTS_MEMORY, GATE_REJECTED, "not_oracle_set", 0, false, false},
     {FAKE_REFUSED_BLOCK, GATE_ACCEPTED, "", -1, false, true},
     {FAKE_FLOOR, GATE_ACCEPTED, "", -1, true, true},
+    {FAKE_PAST_ROWS, GATE_REJECTED, "outside", 0, false, false},
+    {FAKE_PAST_WORKSPACE, GATE_REJECTED, "outside", 0, false, false},
 };
 
 static void open_all(struct fake *fake) {
@@ -133,7 +135,7 @@ static void check_all(const struct fake *fake) {
         check_row(i, &fake->result.cells[i], json_array_get(json_object_get(json, "cells"), i));
     json_decref(json);
     assert_int_equal(fake->result.timed, 2);
-    assert_int_equal(fake->result.unexpected, 9);
+    assert_int_equal(fake->result.unexpected, 11);
     assert_int_equal(fake->result.unmeasured, 1);
     assert_int_equal(sweep_exit_code(&fake->result), 1);
 }
@@ -204,7 +206,8 @@ static void test_inputs_that_do_not_fit(void **state) {
 
 static void test_expectations(void **state) {
     (void)state;
-    static const enum fake_kind kinds[] = {FAKE_GOOD, FAKE_WRONG, FAKE_WRONG};
+    static const enum fake_kind kinds[] = {FAKE_GOOD, FAKE_WRONG, FAKE_WRONG, FAKE_WORKSPACE,
+                                           FAKE_PAST_ROWS};
     struct fake fake;
     fake_open(&fake, out, kinds, COUNT(kinds));
     snprintf(fake.cells[2].name, sizeof fake.cells[2].name, "topp/wrong/another");
@@ -212,10 +215,16 @@ static void test_expectations(void **state) {
     fake.cells[1].expect = EXPECT_REJECT;
     fake.cells[2].expect = EXPECT_REJECT; /* rejected, but by another rule */
     snprintf(fake.cells[2].expect_rule, sizeof fake.cells[2].expect_rule, "empty_mask");
+    for (int i = 3; i < 5; i++) { /* no rule of a row: nothing excuses them */
+        fake.cells[i].expect = EXPECT_EITHER;
+        fake.cells[i].either_share = 1.0;
+    }
     ran(&fake, TB_OK);
     assert_false(fake.result.cells[0].as_expected);
     assert_true(fake.result.cells[1].as_expected);
     assert_false(fake.result.cells[2].as_expected);
+    assert_false(fake.result.cells[3].as_expected);
+    assert_false(fake.result.cells[4].as_expected);
     assert_int_equal(fake.result.timed, 1);
     fake_close(&fake);
 }
