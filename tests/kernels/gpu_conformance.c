@@ -1,10 +1,11 @@
-/* Are the CUDA split kernels representative of the original's, and how fast are sort and floor?
- * Masks against the golden ones row by row, against the oracle, where each differing row parts from
- * its CPU twin; times against the original's. Arguments: tests/data, the folder of captured logits,
- * then any of shapes, golden, time (all by default) or small (a few tiny shapes, for
- * compute-sanitizer). Exit code 77 without a GPU, 1 when a target is
- * missed. */
+/* Are the CUDA split and Gumbel kernels representative of the original's, and how fast are sort and
+ * floor? Masks and drawn ids against the golden ones row by row, against the oracle, where each
+ * differing mask parts from its CPU twin; times against the original's. Arguments: tests/data, the
+ * folder of captured logits, then any of shapes, golden, gumbel, time (all by default) or small (a
+ * few tiny shapes, for compute-sanitizer). Exit code 77 without a GPU, 1 when a target is missed.
+ */
 #include "tests/kernels/gpu_golden.h"
+#include "tests/kernels/gpu_gumbel.h"
 #include "tests/kernels/gpu_matrix.h"
 #include "tests/kernels/gpu_replay.h"
 #include "tests/kernels/gpu_run.h"
@@ -106,8 +107,8 @@ static bool wanted(int argc, char **argv, const char *part) {
 int main(int argc, char **argv) {
     bool good = true;
     if (argc < 3) {
-        fprintf(stderr,
-                "usage: gpu_conformance DATA_DIR CAPTURED_DIR [shapes|small] [golden] [time]\n");
+        fprintf(stderr, "usage: gpu_conformance DATA_DIR CAPTURED_DIR [shapes|small] [golden] "
+                        "[gumbel] [time]\n");
         return 2;
     }
     if (!gpu_present()) {
@@ -115,13 +116,15 @@ int main(int argc, char **argv) {
         return 77;
     }
     if (argc > 3 && !strcmp(argv[3], "small"))
-        good &= shapes_check(true);
+        good &= shapes_check(true) & gumbel_shapes(true);
     if (wanted(argc, argv, "shapes"))
-        good &= shapes_check(false);
+        good &= shapes_check(false) & gumbel_shapes(false);
     if (wanted(argc, argv, "golden")) {
         good &= golden_conformance(argv[1], "golden_topp.tsv", argv[2], equal_generated);
         good &= golden_conformance(argv[1], "golden_captured.tsv", argv[2], equal_captured);
     }
+    if (wanted(argc, argv, "gumbel"))
+        good &= gumbel_conformance(argv[1]);
     if (wanted(argc, argv, "time"))
         good &= time_table(argv[1]);
     printf("%s\n", good ? "conformance: every target is met" : "conformance: TARGET MISSED");
