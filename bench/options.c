@@ -123,8 +123,10 @@ static error_t open_mode(struct parsing *parsing, const struct option_row *row, 
     return 0;
 }
 
-/* Only flags that change where and how its report appears; what is run is the profile's. */
-static error_t pass_on(struct parsing *parsing, const struct argp_state *state) {
+/* Only flags that change where and how its report appears; what is run is the profile's. Values
+ * are checked here, as the library ends the whole program, with exit code 0, at one it dislikes. */
+static error_t pass_on(struct parsing *parsing, const struct option_row *row,
+                       const struct argp_state *state) {
     struct options *options = parsing->options;
     if (options->passed_count == OPTION_MOST_PASSED) {
         tb_fail(parsing->error, TB_USAGE, "more than %d flags of Google Benchmark",
@@ -138,6 +140,9 @@ static error_t pass_on(struct parsing *parsing, const struct argp_state *state) 
                 "flags of Google Benchmark are written --benchmark_NAME=VALUE in one word");
         return EINVAL;
     }
+    const char *value = strchr(word, '=') + 1;
+    if (strchr(row->argument, '|') && choice_of(row, value) < 0)
+        return refuse_value(parsing, row, value, row->argument);
     options->passed[options->passed_count++] = word;
     return 0;
 }
@@ -202,7 +207,7 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
         options->timer = choice == 0 ? TIMER_CUPTI : TIMER_EVENTS;
         return failed;
     default:
-        return row->key >= KEY_PASS ? pass_on(parsing, state) : open_mode(parsing, row, value);
+        return row->key >= KEY_PASS ? pass_on(parsing, row, state) : open_mode(parsing, row, value);
     }
 }
 

@@ -80,12 +80,30 @@ static bool wants_color(void) {
     return (!no_color || !*no_color) && isatty(STDOUT_FILENO);
 }
 
+/* The library opens its own file when everything is gated, and ends the program if it cannot. */
+static enum tb_status check_benchmark_out(const char *path, const char *out,
+                                          struct tb_error *error) {
+    const size_t length = strlen(out);
+    /* Right in the output folder, which is made, and found to be writable, before any work. */
+    if (!strncmp(path, out, length) && path[length] == '/' && !strchr(path + length + 1, '/'))
+        return TB_OK;
+    return tool_check_writable(path, error);
+}
+
 static enum tb_status check_flags(const struct options *options, struct tb_error *error) {
-    for (int32_t i = 0; i < options->passed_count; i++)
-        if (!gbench_flag_allowed(options->passed[i]))
-            return tb_fail(error, TB_USAGE,
-                           "%s: of Google Benchmark's flags only those of output are passed on",
-                           options->passed[i]);
+    static const char out_flag[] = "--benchmark_out=";
+    for (int32_t i = 0; i < options->passed_count; i++) {
+        const char *flag = options->passed[i];
+        enum tb_status status = TB_OK;
+        if (!gbench_flag_allowed(flag))
+            status =
+                tb_fail(error, TB_USAGE,
+                        "%s: of Google Benchmark's flags only those of output are passed on", flag);
+        else if (!strncmp(flag, out_flag, sizeof out_flag - 1))
+            status = check_benchmark_out(flag + sizeof out_flag - 1, out_folder(options), error);
+        if (status != TB_OK)
+            return status;
+    }
     return TB_OK;
 }
 

@@ -45,6 +45,8 @@ static const struct line refused[] = {
      {"--list", "--benchmark_format=json"},
      "--benchmark_format does not go with --list"},
     {"benchmark flag in two words", {"--sweep", "--benchmark_out", "x"}, "in one word"},
+    {"benchmark format", {"--sweep", "--benchmark_format=xml"}, "json|csv"},
+    {"benchmark unit", {"--sweep", "--benchmark_time_unit=1"}, "ns|us|ms|s"},
     {"benchmark filter", {"--sweep", "--benchmark_filter=x"}, NULL},
     {"oracle without p", {"--oracle", "a.npy"}, "--oracle needs --p"},
     {"apply without input", {"--apply", "exact", "--p", "1", "--out", "o"}, "needs --input"},
@@ -115,11 +117,11 @@ static void test_wrong_mode_is_named(void **state) {
         if (!row->name || row->opens != MODE_NONE || (row->modes & (1u << MODE_VARIANTS)))
             continue;
         char word[96];
-        const char *value = row->key == KEY_DEVICE  ? "cpu"
-                            : row->key == KEY_TIMER ? "events"
-                            : row->argument != NULL ? "1"
-                                                    : NULL;
-        snprintf(word, sizeof word, value ? "--%s=%s" : "--%s", row->name, value);
+        const char *first = row->argument; /* of the alternatives a|b|c */
+        if (first && strchr(first, '|') && !strstr(first, "NAME") && !strstr(first, "DIR"))
+            snprintf(word, sizeof word, "--%s=%.*s", row->name, (int)strcspn(first, "|"), first);
+        else
+            snprintf(word, sizeof word, first ? "--%s=1" : "--%s", row->name);
         const struct line line = {"", {"--variants", word}, NULL};
         struct options options;
         struct tb_error error;
