@@ -195,6 +195,7 @@ static void test_unwritable(void **state) {
     assert_non_null(strstr(why, "/dev/full"));
 }
 
+/* jsn-03: one valid document, custom context entries included. */
 static void test_judge_and_locale(void **state) {
     (void)state;
     char command[512];

@@ -222,6 +222,7 @@ static void test_judge_agrees(void **state) {
     scene_free(scene);
 }
 
+/* jsn-01: no bare nan or infinity. */
 static void test_json_parses(void **state) {
     (void)state;
     struct scene *scene = scene_make();
@@ -348,6 +349,7 @@ static bool set_comma_locale(void) {
     return setlocale(LC_ALL, "de_DE.UTF-8") != NULL;
 }
 
+/* jsn-02: a point in numbers under a comma locale. */
 static void test_locale(void **state) {
     (void)state;
     struct scene *scene = scene_make();
