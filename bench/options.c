@@ -141,7 +141,7 @@ static error_t pass_on(struct parsing *parsing, const struct option_row *row,
         return EINVAL;
     }
     const char *value = strchr(word, '=') + 1;
-    if (strchr(row->argument, '|') && choice_of(row, value) < 0)
+    if (row->argument && strchr(row->argument, '|') && choice_of(row, value) < 0)
         return refuse_value(parsing, row, value, row->argument);
     options->passed[options->passed_count++] = word;
     return 0;
