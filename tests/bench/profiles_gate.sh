@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # The shipped profiles on the CPU, gated and not timed: each ends as it says itself (exit code 0),
 # with a row for every cell it lists. The big ones are listed only.
-# usage: profiles_gate.sh BENCH_TOPP [PROFILES_DIR]
+# usage: profiles_gate.sh BENCH_TOPP PROFILES_DIR [PROFILE...]
 set -euo pipefail
-program=$1 profiles=${2-$(dirname "$0")/../../profiles}
+program=$1 profiles=$2
+shift 2
+[ $# -gt 0 ] || set -- smoke forced masked ties adjacent ends
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 failed=0
@@ -15,7 +17,7 @@ list() { # profile [option...]
   }
 }
 
-for profile in smoke forced masked ties adjacent ends; do
+for profile in "$@"; do
   code=0
   "$program" --sweep --gate-only --device cpu --profile-dir "$profiles" --profile "$profile" \
     --out "$out/$profile" >"$out/table" 2>"$out/errors" || code=$?
