@@ -1,0 +1,109 @@
+#include "ci/command.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char command_exit_codes[] =
+    "\vExit codes: 0 everything as expected; 1 correctness changed, a regression, missing cells, "
+    "or what an option asks to fail on; 2 usage, or a file that cannot be read or written (named, "
+    "with its place); 3 nothing comparable; 4 interrupted.";
+
+int command_fail(const struct tb_error *error) {
+    char text[1200];
+    fprintf(stderr, "perfwatch: %s\n", tb_error_text(error, text, sizeof text));
+    return tb_exit_code(error->code);
+}
+
+enum tb_status share_parse(const char *option, const char *text, double least, double most,
+                           double *value, struct tb_error *error) {
+    char *end;
+    double number = strtod(text, &end);
+    bool digits = text[0] >= '0' && text[0] <= '9';
+    bool hex = digits && (text[1] == 'x' || text[1] == 'X');
+    bool percent = end != text && !strcmp(end, "%");
+    if (!digits || hex || !isfinite(number) || (!percent && *end))
+        return tb_fail(error, TB_USAGE,
+                       "%s: '%s' is no share: write it as 5%% or as 0.05 (with a point)", option,
+                       text);
+    if (!percent && number >= 1.0)
+        return tb_fail(error, TB_USAGE, "%s: '%s' could mean %s%% or %g%%: write the percent sign",
+                       option, text, text, 100.0 * number);
+    number = percent ? number / 100.0 : number;
+    if (!(number >= least) || !(number <= most))
+        return tb_fail(error, TB_USAGE, "%s: '%s' is not from %g%% to %g%%", option, text,
+                       100.0 * least, 100.0 * most);
+    *value = number;
+    return TB_OK;
+}
+
+enum tb_status whole_parse(const char *option, const char *text, long least, long most, long *value,
+                           struct tb_error *error) {
+    char *end;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    if (end == text || *end || errno || number < least || number > most)
+        return tb_fail(error, TB_USAGE, "%s: '%s' is not a whole number from %ld to %ld", option,
+                       text, least, most);
+    *value = number;
+    return TB_OK;
+}
+
+static enum tb_status cannot(const char *path, struct tb_error *error) {
+    return tb_fail_at(error, TB_IO, path, 0, -1, "cannot be written: %s", strerror(errno));
+}
+
+enum tb_status output_open(const char *path, struct output *output, struct tb_error *error) {
+    const char *summary = getenv("GITHUB_STEP_SUMMARY");
+    struct stat stat_of;
+    *output = (struct output){.path = path};
+    if (!path)
+        return TB_OK;
+    if (!strcmp(path, "-")) {
+        output->stream = stdout;
+        return TB_OK;
+    }
+    output->append = (summary && !strcmp(summary, path)) ||
+                     (stat(path, &stat_of) == 0 && !S_ISREG(stat_of.st_mode));
+    if (output->append) {
+        output->stream = fopen(path, "a");
+        return output->stream ? TB_OK : cannot(path, error);
+    }
+    if (snprintf(output->temporary, sizeof output->temporary, "%s.XXXXXX", path) >=
+        (int)sizeof output->temporary)
+        return tb_fail_at(error, TB_USAGE, path, 0, -1, "path too long");
+    int file = mkstemp(output->temporary);
+    if (file >= 0 && fchmod(file, 0644) == 0)
+        output->stream = fdopen(file, "w");
+    if (!output->stream) {
+        enum tb_status status = cannot(path, error);
+        if (file >= 0) {
+            close(file);
+            unlink(output->temporary);
+        }
+        return status;
+    }
+    return TB_OK;
+}
+
+enum tb_status output_close(struct output *output, bool good, struct tb_error *error) {
+    enum tb_status status = TB_OK;
+    if (!output->stream)
+        return TB_OK;
+    if (ferror(output->stream) || fflush(output->stream) != 0)
+        status = good ? cannot(output->path, error) : TB_IO;
+    if (output->stream != stdout && fclose(output->stream) != 0 && status == TB_OK)
+        status = cannot(output->path, error);
+    output->stream = NULL;
+    if (!output->temporary[0])
+        return status;
+    if (status == TB_OK && good && rename(output->temporary, output->path) != 0)
+        status = cannot(output->path, error);
+    if (status != TB_OK || !good)
+        unlink(output->temporary);
+    output->temporary[0] = '\0';
+    return status;
+}

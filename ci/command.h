@@ -1,0 +1,42 @@
+/* The commands of perfwatch. Each parses its own words and returns the exit code. */
+#ifndef TOPP_CI_COMMAND_H
+#define TOPP_CI_COMMAND_H
+
+#include "oracle/status.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+int command_compare(int argc, char **argv);
+int command_selftest(int argc, char **argv);
+int command_record(int argc, char **argv);
+int command_history(int argc, char **argv);
+int command_export(int argc, char **argv);
+
+/* Exit codes, for the end of every --help. */
+extern const char command_exit_codes[];
+
+/* Prints the error to standard error; returns its exit code. */
+int command_fail(const struct tb_error *error);
+
+/* A share: "5%" and "0.05" mean the same, one twentieth; a bare number of 1 or more is refused,
+ * since 5 could mean 5% or 500%. least <= value <= most. */
+enum tb_status share_parse(const char *option, const char *text, double least, double most,
+                           double *value, struct tb_error *error);
+enum tb_status whole_parse(const char *option, const char *text, long least, long most, long *value,
+                           struct tb_error *error);
+
+/* An output file: checked before any work, written beside its place, renamed when whole. "-" is
+ * standard output. $GITHUB_STEP_SUMMARY is appended to, as steps share it; so is anything that is
+ * no regular file. */
+struct output {
+    const char *path; /* NULL: not asked for */
+    char temporary[4200];
+    FILE *stream;
+    bool append;
+};
+enum tb_status output_open(const char *path, struct output *output, struct tb_error *error);
+/* good: false drops what was written. */
+enum tb_status output_close(struct output *output, bool good, struct tb_error *error);
+
+#endif
