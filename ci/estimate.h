@@ -47,9 +47,9 @@ struct side {
 bool estimate_locations(const struct side *base, const struct side *new_side, enum measure measure,
                         bool higher_is_better, struct estimate *estimate);
 
-/* Second step, when the noise of all cells is known. typical_variance: of a process's location,
- * from blocks, the median over cells: a cell whose few blocks agree by chance is not believed to
- * be quieter. process_sigma: see above. common: log shift that all cells share (drift). */
+/* Second step, when the noise of all cells is known. typical_variance: a lower bound of a
+ * process's block variance, from all cells: few blocks may agree by chance. process_sigma: see
+ * above. common: log shift that all cells share (drift). */
 void estimate_finish(struct estimate *estimate, double typical_variance, double process_sigma,
                      double common);
 

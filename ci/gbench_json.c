@@ -113,6 +113,7 @@ struct reading {
     const struct json_text *text;
     struct table table;
     const char *metric; /* NULL: the default */
+    bool own;           /* written by bench_topp */
     struct tb_error *error;
 };
 
@@ -141,8 +142,10 @@ static enum tb_status take_failure(struct reading *reading, const char *name, co
         return no_memory(reading);
     free(cell->reason);
     cell->reason = strdup(message && message[0] ? message : "marked failed, without a message");
-    snprintf(cell->verdict, sizeof cell->verdict, "error");
-    cell->as_expected = false;
+    /* In bench_topp's own file a refused cell is a row marked failed: that is a verdict. */
+    bool refused = reading->own && cell->reason && !strncmp(cell->reason, "rejected", 8);
+    snprintf(cell->verdict, sizeof cell->verdict, refused ? "rejected" : "error");
+    cell->as_expected = refused;
     return cell->reason ? TB_OK : no_memory(reading);
 }
 
@@ -261,6 +264,7 @@ enum tb_status read_gbench(const struct json_text *text, json_t *root,
     if (!reading.table.slots)
         return no_memory(&reading);
     memcpy(results->id, text->sha256, sizeof results->id);
+    reading.own = json_object_get(json_object_get(root, "context"), "topp_bench_run") != NULL;
     read_context(json_object_get(root, "context"), results);
     enum tb_status status = TB_OK;
     json_array_foreach(rows, index, row) {

@@ -11,8 +11,8 @@ static struct estimate *estimate_of(struct verdict *verdict, enum measure measur
     return measure == MEASURE_CYCLES ? &verdict->cycles : &verdict->time;
 }
 
-/* Median over cells and sides of a process's block variance: a cell is not believed to be quieter
- * than the typical one because its few blocks happen to agree. */
+/* Lower quartile over cells and sides of a process's block variance: no cell is believed to be much
+ * quieter than its neighbours because its few blocks happen to agree. */
 static double typical_variance(struct verdict *verdicts, size_t count, enum measure measure,
                                double *scratch) {
     size_t used = 0;
@@ -23,7 +23,8 @@ static double typical_variance(struct verdict *verdicts, size_t count, enum meas
             if (!isnan(sides[side]->variance))
                 scratch[used++] = sides[side]->variance * (double)sides[side]->processes;
     }
-    return used ? median_of(scratch, used) : 0.0;
+    sort_ascending(scratch, used);
+    return used ? scratch[used / 4] : 0.0;
 }
 
 static double common_shift(struct verdict *verdicts, size_t count, enum measure measure,

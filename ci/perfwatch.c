@@ -11,6 +11,7 @@ static const struct command {
     const char *summary;
 } commands[] = {
     {"compare", command_compare, "BASE NEW: correct, slower, faster or the same, cell by cell"},
+    {"selftest", command_selftest, "RESULTS...: how often is compare wrong, what does it catch"},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -110,7 +110,7 @@ void report_headline(const struct report *report, char *text, size_t text_bytes)
                                      outcome_name((enum outcome)outcome));
 }
 
-enum { COLUMNS = 7 };
+enum { COLUMNS = 7, UNDECIDED_ROWS = 10 };
 static const char *const heads[COLUMNS] = {"outcome", "change", "95% interval", "base",
                                            "new",     "cycles", "cell"};
 
@@ -144,30 +144,41 @@ static const char *color_of(enum outcome outcome) {
     }
 }
 
-static void print_rows(const struct comparison *comparison, size_t rows, FILE *stream, bool color) {
+static void print_row(const struct verdict *verdict, const int *width, FILE *stream, bool color) {
+    const char *paint = color ? color_of(verdict->outcome) : "";
+    struct line line;
+    fill_line(verdict, &line);
+    fprintf(stream, "%s%-*s%s  ", paint, width[0], line.text[0], paint[0] ? "\033[0m" : "");
+    for (int c = 1; c + 1 < COLUMNS; c++)
+        fprintf(stream, "%*s  ", width[c], line.text[c]);
+    fprintf(stream, "%s\n", verdict->name);
+    if (verdict->reason[0])
+        fprintf(stream, "%*s  %s\n", width[0], "", verdict->reason);
+}
+
+/* The first `rows` verdicts but for `left_out` of them from `from` on. */
+static void print_rows(const struct comparison *comparison, size_t rows, size_t from,
+                       size_t left_out, FILE *stream, bool color) {
     int width[COLUMNS] = {0};
     struct line line;
     for (int c = 0; c + 1 < COLUMNS; c++)
         width[c] = (int)strlen(heads[c]);
     for (size_t i = 0; i < rows; i++) {
+        if (i >= from && i < from + left_out)
+            continue;
         fill_line(&comparison->verdicts[i], &line);
         for (int c = 0; c + 1 < COLUMNS; c++)
             if ((int)strlen(line.text[c]) > width[c])
                 width[c] = (int)strlen(line.text[c]);
     }
     for (int c = 0; c + 1 < COLUMNS; c++)
-        fprintf(stream, "%-*s  ", c && c < 6 ? width[c] : width[c], heads[c]);
+        fprintf(stream, "%*s  ", c == 0 ? -width[c] : width[c], heads[c]);
     fprintf(stream, "%s\n", heads[COLUMNS - 1]);
     for (size_t i = 0; i < rows; i++) {
-        const struct verdict *verdict = &comparison->verdicts[i];
-        const char *paint = color ? color_of(verdict->outcome) : "";
-        fill_line(verdict, &line);
-        fprintf(stream, "%s%-*s%s  ", paint, width[0], line.text[0], paint[0] ? "\033[0m" : "");
-        for (int c = 1; c + 1 < COLUMNS; c++)
-            fprintf(stream, "%*s  ", width[c], line.text[c]);
-        fprintf(stream, "%s\n", verdict->name);
-        if (verdict->reason[0])
-            fprintf(stream, "%*s  %s\n", width[0], "", verdict->reason);
+        if (left_out > 0 && i == from)
+            fprintf(stream, "... and %zu more that are undecided: --all shows them\n", left_out);
+        if (i < from || i >= from + left_out)
+            print_row(&comparison->verdicts[i], width, stream, color);
     }
 }
 
@@ -196,14 +207,21 @@ static void print_common(const struct comparison *comparison, FILE *stream) {
 void report_table(const struct report *report, FILE *stream, bool all, bool color) {
     const struct comparison *comparison = report->comparison;
     char headline[1024];
-    size_t rows = comparison->count;
+    size_t rows = comparison->count, first = 0, undecided = 0;
     while (!all && rows > 0 && comparison->verdicts[rows - 1].outcome >= OUTCOME_EQUIVALENT &&
            !comparison->verdicts[rows - 1].excused)
         rows--;
+    while (first < rows && comparison->verdicts[first].outcome != OUTCOME_UNDECIDED)
+        first++;
+    while (first + undecided < rows &&
+           comparison->verdicts[first + undecided].outcome == OUTCOME_UNDECIDED)
+        undecided++;
     print_differences(comparison, stream);
     print_common(comparison, stream);
-    if (rows > 0)
-        print_rows(comparison, rows, stream, color);
+    if (rows > 0) { /* the worst of what is undecided; the rest says nothing new */
+        size_t left_out = all || undecided <= UNDECIDED_ROWS ? 0 : undecided - UNDECIDED_ROWS;
+        print_rows(comparison, rows, first + UNDECIDED_ROWS, left_out, stream, color);
+    }
     report_headline(report, headline, sizeof headline);
     fprintf(stream, "%s\n", headline);
     if (comparison->by_outcome[OUTCOME_REGRESSED] && report_cause(comparison)[0])

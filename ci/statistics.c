@@ -238,6 +238,10 @@ double student_quantile(double probability, double df) {
         return z;
     /* Bracketed bisection from the normal's quantile: the tails of few degrees are far out. */
     double q = probability < 0.5 ? probability : 1.0 - probability, low = fabs(z), high = low;
+    if (df > 60.0) { /* Cornish and Fisher: within 1e-5 there */
+        double c = z * z, n = df;
+        return z * (1.0 + (c + 1.0) / (4.0 * n) + ((5.0 * c + 16.0) * c + 3.0) / (96.0 * n * n));
+    }
     while (student_tail(high, df) > q && high < 1e12)
         high = high * 2.0 + 1e-3;
     for (int i = 0; i < 40 && high - low > 1e-9 * high; i++) {
@@ -251,11 +255,12 @@ double student_quantile(double probability, double df) {
     return probability < 0.5 ? -t : t;
 }
 
+enum { EXACT_MOST = 16 }; /* values on both sides together */
+
 /* Number of ways in which U reaches at least `least`, over all: counts by the usual recursion. */
 static double exact_tail(size_t left, size_t right, double least) {
-    enum { MOST = 21 };
-    static const size_t width = MOST * MOST / 4 + 1;
-    double ways[MOST][MOST * MOST / 4 + 1]; /* [values of right taken][U] */
+    double ways[EXACT_MOST + 1][EXACT_MOST * EXACT_MOST / 4 + 1]; /* [values of right taken][U] */
+    const size_t width = left * right + 1;
     memset(ways, 0, sizeof ways);
     ways[0][0] = 1.0;
     /* Values in ascending order: each is left's or right's; a right one adds the lefts below it. */
@@ -296,7 +301,7 @@ double rank_test(const double *left, size_t left_count, const double *right, siz
         ties += (double)same * ((double)same * (double)same - 1.0);
     }
     free(all);
-    if (ties == 0.0 && total < 21)
+    if (ties == 0.0 && total <= EXACT_MOST)
         return exact_tail(left_count, right_count, u);
     double t = n + m, variance = n * m / 12.0 * ((t + 1.0) - ties / (t * (t - 1.0)));
     return variance > 0.0 ? normal_tail((u - 0.5 - 0.5 * n * m) / sqrt(variance)) : 1.0;

@@ -38,7 +38,7 @@ double student_tail(double t, double df);   /* P(T > t); df may be INFINITY */
 double student_quantile(double probability, double df);
 
 /* Mann-Whitney: P(U as large or larger) when right is drawn as left is, one-sided: small when
- * right's values are greater. Normal approximation with ties and continuity; exact below 21 values
+ * right's values are greater. Normal approximation with ties and continuity; exact up to 16 values
  * without ties. */
 double rank_test(const double *left, size_t left_count, const double *right, size_t right_count);
 
