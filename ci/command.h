@@ -13,6 +13,9 @@ int command_record(int argc, char **argv);
 int command_history(int argc, char **argv);
 int command_export(int argc, char **argv);
 
+/* $PERFWATCH_DB, else perfwatch.db. */
+const char *command_database(void);
+
 /* Exit codes, for the end of every --help. */
 extern const char command_exit_codes[];
 
