@@ -13,7 +13,7 @@
 
 #define T_LEAST 5.0
 #define OUTLIER 4.5
-enum { WINDOW = 3 };
+enum { WINDOW = 3, WINDOW_LEAST = 20 };
 
 /* Far from its neighbours' median, for them and for the series: where every fifth value is as far
  * off (a clock of two modes), it is no outlier. scratch: count doubles. */
@@ -115,10 +115,35 @@ static bool best_step(const double *values, size_t count, double margin,
     return fabs(point->t) >= T_LEAST && fabs(point->step) >= margin;
 }
 
+/* Steps that take each other back hide from one look at the whole: shorter windows, each half
+ * overlapping the next, see one of them at a time. The clearest step of the first length at which
+ * any shows is taken. */
+static bool best_in_windows(const double *values, size_t count, double margin,
+                            struct changepoint *best) {
+    if (best_step(values, count, margin, best))
+        return true;
+    for (size_t length = count * 2 / 3; length >= WINDOW_LEAST; length = length * 2 / 3) {
+        bool any = false;
+        for (size_t from = 0; from < count; from += length / 2) {
+            size_t start = from + length <= count ? from : count - length;
+            struct changepoint point;
+            if (best_step(values + start, length, margin, &point) &&
+                (!any || fabs(point.t) > fabs(best->t))) {
+                any = true;
+                *best = point;
+                best->index += start;
+            }
+        }
+        if (any)
+            return true;
+    }
+    return false;
+}
+
 static size_t split(const double *values, size_t from, size_t to, double margin,
                     struct changepoint *points, size_t count, size_t most) {
     struct changepoint point;
-    if (count == most || !best_step(values + from, to - from, margin, &point))
+    if (count == most || !best_in_windows(values + from, to - from, margin, &point))
         return count;
     size_t at = from + point.index;
     count = split(values, from, at, margin, points, count, most);
