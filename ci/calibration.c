@@ -24,7 +24,7 @@ static enum tb_status read_cells(const char *file, const json_t *cells,
     calibration->cells = calloc(count + 1, sizeof *calibration->cells);
     if (!calibration->cells)
         return tb_fail(error, TB_NO_MEMORY, "no memory for %s", file);
-    json_array_foreach((json_t *)(uintptr_t)cells, index, cell) {
+    json_array_foreach((json_t *)cells, index, cell) {
         const char *name = json_string_value(json_object_get(cell, "name"));
         double sigma = json_number_value(json_object_get(cell, "process_sigma"));
         if (!name || !(sigma > 0.0) || !(sigma < 1.0))
@@ -70,7 +70,7 @@ enum tb_status calibration_load(const char *file, struct calibration *calibratio
 double calibration_sigma(const struct calibration *calibration, const char *name) {
     if (!calibration)
         return PROCESS_SIGMA;
-    struct calibration_cell key = {(char *)(uintptr_t)name, 0.0};
+    struct calibration_cell key = {(char *)name, 0.0};
     const struct calibration_cell *found =
         bsearch(&key, calibration->cells, calibration->count, sizeof key, by_name);
     return found ? found->sigma : calibration->sigma;

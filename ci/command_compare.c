@@ -253,8 +253,7 @@ int command_compare(int argc, char **argv) {
     int exit_code = 3;
     if (!text)
         return exit_code;
-    strcpy(text, doc);
-    strcat(text, command_exit_codes);
+    snprintf(text, sizeof doc + strlen(command_exit_codes), "%s%s", doc, command_exit_codes);
     argp.doc = text;
     compare_defaults(&arguments.options);
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);

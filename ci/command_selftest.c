@@ -279,7 +279,7 @@ static enum tb_status run_recorded(struct arguments *arguments, struct results_s
 
 static enum tb_status run(struct arguments *arguments, int *exit_code, struct tb_error *error) {
     struct calibration calibration = {0};
-    struct synthetic_result synthetic[NOISE_COUNT];
+    struct synthetic_result synthetic[NOISE_COUNT] = {{0}};
     struct recorded_result recorded = {0};
     struct results_set set = {0};
     struct output out;

@@ -161,10 +161,14 @@ static bool locate(struct comparing *comparing, struct verdict *verdict) {
 static bool judge_pair(struct comparing *comparing, struct verdict *verdict) {
     const struct result_cell *base = verdict->base, *new_side = verdict->new_side;
     char reason[sizeof verdict->reason];
-    if (!base || !new_side) {
-        verdict->excused = !new_side && comparing->options->subset;
-        give(verdict, base ? OUTCOME_MISSING : OUTCOME_NEW, "");
-        if (!base && !new_side->as_expected) {
+    if (!new_side) {
+        verdict->excused = comparing->options->subset;
+        give(verdict, OUTCOME_MISSING, "");
+        return true;
+    }
+    if (!base) {
+        give(verdict, OUTCOME_NEW, "");
+        if (!new_side->as_expected) {
             snprintf(reason, sizeof reason, "new, and %s against expectation%s%s",
                      shown(new_side->verdict), new_side->rule[0] ? ": " : "", new_side->rule);
             give(verdict, OUTCOME_CORRECTNESS, reason);

@@ -38,13 +38,13 @@ struct compare_options {
 struct verdict {
     const struct result_cell *base, *new_side; /* of the first process; NULL on one side */
     const char *name;
-    enum outcome outcome;
     char reason[256];             /* one sentence for people; "" where the outcome says it all */
     struct estimate time, cycles; /* not valid where there is none */
     double typical_time;          /* variance floor that was used, for the explanation */
     double process_sigma;
-    double ratio;     /* new over base in the cell's own unit; NAN without */
-    double change;    /* log, positive = worse, common drift taken out; NAN without */
+    double ratio;  /* new over base in the cell's own unit; NAN without */
+    double change; /* log, positive = worse, common drift taken out; NAN without */
+    enum outcome outcome;
     bool significant; /* in time, at the false discovery rate */
     bool significant_cycles;
     bool excused; /* shown, but not counted: --subset, --accept-correctness */

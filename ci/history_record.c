@@ -231,6 +231,9 @@ enum tb_status history_record(struct history *history, const struct results *res
     struct recording recording = {
         .history = history, .results = results, .options = options, .error = error};
     const char *date = options->date ? options->date : results->date;
+    *outcome = RECORD_NEW;
+    if (!results->id[0] || !results->sha256[0])
+        return tb_fail(error, TB_INTERNAL, "a run without an id or a hash of its file");
     if (!history_date(date, recording.date))
         return tb_fail_at(error, options->date ? TB_USAGE : TB_UNREADABLE, results->file, 0, -1,
                           "'%s' is no date: --date 2026-01-31T12:34:56Z says when it was measured",

@@ -100,7 +100,7 @@ enum tb_status json_text_open(const char *file, struct json_text *text, struct t
 
 void json_text_close(struct json_text *text) {
     if (text->bytes)
-        munmap((void *)(uintptr_t)text->bytes, text->length);
+        munmap((void *)text->bytes, text->length);
     text->bytes = NULL;
     text->length = 0;
 }

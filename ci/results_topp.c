@@ -43,7 +43,7 @@ static bool hash_draws(const json_t *draws, const char *key, char digest[65]) {
     FILE *out = open_memstream(&joined, &length);
     if (!out)
         return false;
-    json_array_foreach((json_t *)(uintptr_t)draws, index, draw) {
+    json_array_foreach((json_t *)draws, index, draw) {
         const char *hash = json_string_value(json_object_get(draw, key));
         fprintf(out, "%s\n", hash ? hash : "-");
         any = any || hash;
@@ -170,7 +170,7 @@ static enum tb_status read_cell(const json_t *json, struct results *results,
 static void flatten(json_t *flat, const char *prefix, const json_t *object) {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+    json_object_foreach((json_t *)object, key, value) {
         char path[128];
         snprintf(path, sizeof path, "%s.%s", prefix, key);
         if (!json_is_object(value) && !json_is_array(value))
@@ -193,7 +193,7 @@ static enum tb_status read_run(const json_t *run, struct results *results,
     results->unfrozen = json_is_true(json_object_get(run, "unfrozen"));
     results->subset = json_is_true(json_object_get(run, "subset"));
     results->environment = json_object();
-    results->run = json_incref((json_t *)(uintptr_t)run);
+    results->run = json_incref((json_t *)run);
     if (!results->id[0])
         return complain(spot, "", "run has no id");
     json_object_set(results->environment, "device_kind", json_object_get(run, "device_kind"));
@@ -225,7 +225,7 @@ static enum tb_status read_whole(const struct json_text *text, struct results *r
         status = read_run(json_object_get(root, "run"), results, &spot);
     if (status == TB_OK && !json_is_array(cells))
         status = complain(&spot, "", "no array cells");
-    json_array_foreach((json_t *)(uintptr_t)cells, index, cell) {
+    json_array_foreach((json_t *)cells, index, cell) {
         if (status == TB_OK)
             status = read_cell(cell, results, &spot);
     }
@@ -257,13 +257,13 @@ static bool has_lines(const struct json_text *text, size_t *run, size_t *run_len
         return false;
     at = next;
     if (!next_line(text, at, &length, &next) || length < 8 ||
-        memcmp(text->bytes + at, "\"run\":{", 7) || text->bytes[at + length - 1] != ',')
+        memcmp(text->bytes + at, "\"run\":{", 7) != 0 || text->bytes[at + length - 1] != ',')
         return false;
     *run = at + 6;
     *run_length = length - 7;
     at = next;
     if (!next_line(text, at, &length, &next) || length < 10 ||
-        memcmp(text->bytes + at, "\"summary\":", 10))
+        memcmp(text->bytes + at, "\"summary\":", 10) != 0)
         return false;
     at = next;
     if (!next_line(text, at, &length, &next) || !line_is(text, at, length, "\"cells\":["))

@@ -117,7 +117,7 @@ static bool one_kind(struct synthetic_run *run, enum noise_kind kind,
                      struct synthetic_result *result) {
     const struct synthetic_plan *plan = run->plan;
     struct synthetic synthetic = {kind, plan->within, plan->between, plan->blocks, plan->samples};
-    size_t count = (size_t)(plan->blocks * plan->samples);
+    size_t count = (size_t)plan->blocks * (size_t)plan->samples;
     bool cycles =
         kind == NOISE_MODES_PROCESS || kind == NOISE_MODES_BLOCK || kind == NOISE_MODES_SAMPLE;
     *result = (struct synthetic_result){.kind = kind};

@@ -255,6 +255,7 @@ static bool slowed(const struct sample_set *set, double by, struct sample_set *s
     slow->cycles = set->cycles ? malloc((set->count + 1) * sizeof *slow->cycles) : NULL;
     if (!slow->time || (set->cycles && !slow->cycles)) {
         free(slow->time);
+        free(slow->cycles);
         return false;
     }
     for (size_t i = 0; i < set->count; i++) {
@@ -324,8 +325,8 @@ static bool calibrate(const struct recorded_result *result, struct calibration *
     if (!calibration->cells)
         return false;
     for (size_t c = 0; c < result->count; c++)
-        calibration->cells[c] = (struct calibration_cell){(char *)(uintptr_t)result->cells[c].name,
-                                                          result->cells[c].sigma};
+        calibration->cells[c] =
+            (struct calibration_cell){(char *)result->cells[c].name, result->cells[c].sigma};
     calibration->count = result->count;
     qsort(calibration->cells, calibration->count, sizeof *calibration->cells, by_name);
     return true;

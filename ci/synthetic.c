@@ -32,7 +32,7 @@ struct synthetic_process synthetic_process(const struct synthetic *synthetic,
 
 void synthetic_fill(const struct synthetic *synthetic, const struct synthetic_process *process,
                     double level, struct random_state *random, struct sample_set *set) {
-    size_t total = (size_t)(synthetic->blocks * synthetic->samples);
+    size_t total = (size_t)synthetic->blocks * (size_t)synthetic->samples;
     double own = synthetic->between * random_normal(random), memory = random_normal(random);
     double clock = process->clock;
     set->count = 0;

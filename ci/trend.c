@@ -16,10 +16,10 @@ struct measured {
 
 static bool measure(const struct series *series, struct measured *measured) {
     size_t room = series->count + 1;
-    measured->values = malloc(room * sizeof *measured->values);
-    measured->cycles = malloc(room * sizeof *measured->cycles);
-    measured->epochs = malloc(room * sizeof *measured->epochs);
-    measured->places = malloc(room * sizeof *measured->places);
+    measured->values = calloc(room, sizeof *measured->values);
+    measured->cycles = calloc(room, sizeof *measured->cycles);
+    measured->epochs = calloc(room, sizeof *measured->epochs);
+    measured->places = calloc(room, sizeof *measured->places);
     measured->count = 0;
     if (!measured->values || !measured->cycles || !measured->epochs || !measured->places)
         return false;
@@ -79,7 +79,7 @@ static bool known_before(const struct changepoint *before, int count, size_t at,
 static bool find(const struct measured *measured, double margin, const char *since,
                  struct trend *trend) {
     struct changepoint now[TREND_MOST], before[TREND_MOST];
-    double *scratch = malloc((measured->count + 1) * sizeof *scratch);
+    double *scratch = calloc(measured->count + 1, sizeof *scratch);
     int found = changepoint_find_epochs(measured->values, measured->epochs, measured->count,
                                         log1p(margin), now, TREND_MOST);
     int known = measured->count > 0 ? changepoint_find_epochs(measured->values, measured->epochs,

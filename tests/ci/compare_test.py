@@ -3,7 +3,7 @@
 import copy, json, math, os, random, subprocess, sys, tempfile
 import xml.etree.ElementTree as ElementTree
 
-PERFWATCH = sys.argv[1]
+PERFWATCH = os.path.abspath(sys.argv[1])
 FAILURES = []
 COUNT = 0
 WORK = tempfile.TemporaryDirectory(prefix="perfwatch-")

@@ -2,7 +2,7 @@
 """perfwatch record, import, history, export, judged from outside. usage: history_test.py PERFWATCH SOURCE_DIR"""
 import datetime, json, math, os, random, signal, sqlite3, subprocess, sys, tempfile, time
 
-PERFWATCH = sys.argv[1]
+PERFWATCH = os.path.abspath(sys.argv[1])
 FAILURES = []
 COUNT = 0
 WORK = tempfile.TemporaryDirectory(prefix="perfwatch-history-")

@@ -64,6 +64,22 @@ static void rates(void **state) {
     }
 }
 
+/* Neighbours alike, and hardly a margin: their likeness, counted in, keeps points rare. */
+static void autocorrelation_counts(void **state) {
+    (void)state;
+    struct random_state random;
+    struct changepoint points[MOST];
+    double values[LENGTH];
+    int alarms = 0;
+    random_seed(&random, 77);
+    for (int s = 0; s < SERIES; s++) {
+        make(AR1, &random, values);
+        alarms += changepoint_find(values, LENGTH, log(1.0005), points, MOST) > 0;
+    }
+    print_message("AR(1), no margin: %d of %d\n", alarms, SERIES);
+    assert_true(alarms <= SERIES * 5 / 100);
+}
+
 static void several_steps(void **state) {
     (void)state;
     struct random_state random;
@@ -114,7 +130,8 @@ static void small(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rates), cmocka_unit_test(several_steps),
-                                       cmocka_unit_test(epochs), cmocka_unit_test(small)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rates), cmocka_unit_test(autocorrelation_counts),
+        cmocka_unit_test(several_steps), cmocka_unit_test(epochs), cmocka_unit_test(small)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,18 @@ static void wrong_noise_is_seen(void **state) {
     assert_true(rate_below(results[NOISE_PLAIN].caught[THREE_PERCENT], 0.95));
 }
 
+/* With hardly a margin only the noise between processes, counted in, keeps alarms rare. */
+static void process_noise_counts(void **state) {
+    (void)state;
+    struct compare_options options;
+    struct synthetic_result results[NOISE_COUNT];
+    compare_defaults(&options);
+    options.margin = 0.001;
+    assert_true(selftest_synthetic(&plan, &options, results));
+    assert_false(rate_above(results[NOISE_PLAIN].alarms, 0.01));
+    assert_false(rate_above(results[NOISE_AR1].alarms, 0.01));
+}
+
 static void binomial(void **state) {
     (void)state;
     assert_false(rate_above((struct rate){1, 25}, 0.01));
@@ -61,8 +73,8 @@ static void binomial(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(targets),
-                                       cmocka_unit_test(wrong_noise_is_seen),
-                                       cmocka_unit_test(binomial)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(targets), cmocka_unit_test(wrong_noise_is_seen),
+        cmocka_unit_test(process_noise_counts), cmocka_unit_test(binomial)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
