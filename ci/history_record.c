@@ -182,18 +182,18 @@ static enum tb_status tell_missing(struct recording *recording, missing_callback
 /* What is there already under this id. */
 static enum tb_status look_up(struct recording *recording, enum record_outcome *outcome) {
     sqlite3_stmt *statement =
-        prepare(recording, "SELECT number, file_sha256 FROM runs WHERE id=?1");
+        prepare(recording, "SELECT number, file_sha256=?2 FROM runs WHERE id=?1");
     int step = SQLITE_ERROR;
     enum tb_status status = TB_OK;
     *outcome = RECORD_NEW;
     if (statement) {
         bind_text(statement, 1, recording->results->id);
+        bind_text(statement, 2, recording->results->sha256);
         step = sqlite3_step(statement);
     }
     if (step == SQLITE_ROW) {
-        const char *hash = (const char *)sqlite3_column_text(statement, 1);
         recording->run = sqlite3_column_int64(statement, 0);
-        if (hash && !strcmp(hash, recording->results->sha256))
+        if (sqlite3_column_int(statement, 1))
             *outcome = RECORD_KNOWN;
         else if (recording->options->replace)
             *outcome = RECORD_REPLACED;
