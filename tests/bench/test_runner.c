@@ -189,6 +189,41 @@ static void test_gate_only(void **state) {
     fake_close(&fake);
 }
 
+/* Cells that differ in l2 and launch alone are gated once, and timed each on its own. */
+static void test_gated_once_for_all_modes(void **state) {
+    (void)state;
+    static const enum fake_kind kinds[] = {FAKE_GOOD, FAKE_GOOD, FAKE_WRONG, FAKE_WRONG};
+    struct fake fake;
+    fake_open(&fake, out, kinds, COUNT(kinds));
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct cell *cell = &fake.cells[i];
+        cell->l2 = i % 2 ? L2_COLD : L2_WARM;
+        const size_t length = strlen(cell->name);
+        snprintf(cell->name + length, sizeof cell->name - length, "/l2:%s", cell_l2_name(cell->l2));
+    }
+    fake.run.gate_only = true;
+    ran(&fake, TB_OK);
+    assert_int_equal(fake_calls(), 2 * FAKE_DRAWS);
+    const struct cell_record *cells = fake.result.cells;
+    for (size_t i = 0; i < COUNT(kinds); i += 2) {
+        assert_int_equal(cells[i].verdict, i ? GATE_REJECTED : GATE_ACCEPTED);
+        assert_int_equal(cells[i + 1].verdict, cells[i].verdict);
+        assert_string_equal(cells[i + 1].rule, cells[i].rule);
+        assert_int_equal(cells[i + 1].rows_failed, cells[i].rows_failed);
+        assert_string_equal(cells[i + 1].cell->name, fake.cells[i + 1].name);
+        for (int32_t draw = 0; draw < FAKE_DRAWS; draw++)
+            assert_string_equal(cells[i + 1].draws[draw].mask_sha256,
+                                cells[i].draws[draw].mask_sha256);
+    }
+    fake.run.gate_only = false;
+    fake.run.force = true;
+    ran(&fake, TB_OK);
+    assert_int_equal(fake.result.timed, 2);
+    assert_int_equal(fake.result.cells[0].blocks, FAKE_BLOCKS);
+    assert_int_equal(fake.result.cells[1].blocks, FAKE_BLOCKS);
+    fake_close(&fake);
+}
+
 /* A cache that holds nothing: inputs are made again and again, and none is freed while in use. */
 static void test_inputs_that_do_not_fit(void **state) {
     (void)state;
@@ -349,6 +384,7 @@ int main(void) {
         IN_FOLDER(test_every_misbehaviour),
         IN_FOLDER(test_no_valid_samples),
         IN_FOLDER(test_gate_only),
+        IN_FOLDER(test_gated_once_for_all_modes),
         IN_FOLDER(test_inputs_that_do_not_fit),
         IN_FOLDER(test_expectations),
         IN_FOLDER(test_interrupted_anywhere),
