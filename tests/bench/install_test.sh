@@ -18,8 +18,10 @@ grep -qF "$scratch/moved/bin/../share/topp-bench/profiles" <(
   exit 1
 }
 env -i "$scratch/moved/bin/perfwatch" --version
+# Into a file first: a reader that stops early would break the writer's pipe.
+env -i PATH=/usr/bin:/bin ldd "$scratch/moved/bin/bench_topp" >"$scratch/libraries"
 for library in libjansson libcrypto libbenchmark; do
-  env -i PATH=/usr/bin:/bin ldd "$scratch/moved/bin/bench_topp" | grep -q "$library.*$scratch/moved/" || {
+  grep -q "$library.*$scratch/moved/" "$scratch/libraries" || {
     echo "FAILED: $library is not the one beside the program" >&2
     exit 1
   }
