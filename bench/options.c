@@ -1,6 +1,9 @@
 #include "bench/options.h"
 
+#include "bench/shard.h"
+
 #include <argp.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -58,6 +61,21 @@ static error_t parse_small(struct parsing *parsing, const struct option_row *row
     error_t failed = parse_integer(parsing, row, text, least, most, &wide);
     *value = (int32_t)wide;
     return failed;
+}
+
+static error_t parse_shard(struct parsing *parsing, const struct option_row *row,
+                           const char *text) {
+    struct options *options = parsing->options;
+    char *end = NULL;
+    errno = 0;
+    const long index = isdigit((unsigned char)*text) ? strtol(text, &end, 10) : 0;
+    const char *after = end && *end == '/' ? end + 1 : "";
+    const long count = isdigit((unsigned char)*after) ? strtol(after, &end, 10) : 0;
+    if (index < 1 || count < index || count > SHARD_MOST || *end || errno)
+        return refuse_value(parsing, row, text, "K/N with K from 1 to N, such as 2/4");
+    options->shard_index = (int32_t)index;
+    options->shard_count = (int32_t)count;
+    return 0;
 }
 
 static error_t parse_p(struct parsing *parsing, const struct option_row *row, const char *text) {
@@ -192,6 +210,11 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
     case KEY_SEED:
         options->have_seed = true;
         return parse_integer(parsing, row, value, INT64_MIN, INT64_MAX, &options->seed);
+    case KEY_SHARD:
+        return parse_shard(parsing, row, value);
+    case KEY_COST:
+        options->cost = true;
+        return 0;
     case KEY_SLICES:
         return parse_small(parsing, row, value, 1, 32, &options->slices);
     case KEY_THREADS:

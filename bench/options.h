@@ -39,10 +39,12 @@ struct options {
     const char
         *subject; /* --oracle FILE, --apply KERNEL, --verify RECEIPT, --plot and --report RESULTS */
     bool resume, force, gate_only, strict, bfloat16;
+    bool cost; /* --list */
     bool have_seed;
     int64_t seed;
-    int32_t slices;  /* 0: as upstream */
-    int32_t threads; /* 0: one per processor */
+    int32_t slices;                   /* 0: as upstream */
+    int32_t shard_index, shard_count; /* --shard K/N; 0/0: the whole plan */
+    int32_t threads;                  /* 0: one per processor */
     enum timer_kind timer;
     float p[OPTION_MOST_P];
     int32_t p_count;
@@ -72,6 +74,8 @@ enum option_key {
     KEY_RESUME,
     KEY_SEED,
     KEY_SLICES,
+    KEY_SHARD,
+    KEY_COST,
     KEY_THREADS,
     KEY_TIMER,
     KEY_GATE_ONLY,
@@ -94,7 +98,7 @@ struct option_row {
     const char *help;
 };
 
-enum { OPTION_ROWS = 40 };
+enum { OPTION_ROWS = 42 };
 extern const struct option_row options_rows[OPTION_ROWS];
 
 /* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the

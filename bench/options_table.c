@@ -47,6 +47,11 @@ const struct option_row options_rows[OPTION_ROWS] = {
      "Where kernels run (default auto: cuda if usable, else cpu, said first)"},
     {"seed", KEY_SEED, "N", PLAN, MODE_NONE,
      "Seed of the inputs instead of the profile's; marks the results unfrozen"},
+    {"shard", KEY_SHARD, "K/N", PLAN, MODE_NONE,
+     "Run part K of N of the cells: balanced, the same on every machine, cells of one input "
+     "together"},
+    {"cost", KEY_COST, NULL, IN(MODE_LIST), MODE_NONE,
+     "Print the estimated seconds of each cell, and with --shard of each shard"},
     {"slices", KEY_SLICES, "N", SWEEP | IN(MODE_APPLY), MODE_NONE,
      "Slices per row of the split kernels, 1 to 32; marks the results unfrozen (default: as "
      "upstream for the device's multiprocessors, 132 on the CPU)"},

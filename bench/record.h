@@ -78,6 +78,7 @@ struct run_info {
     char profile_name[64], profile_sha256[65];
     char plan_sha256[65]; /* of the resolved cells: names and settings in order */
     char sources_sha256[65];
+    struct plan_shard shard; /* index 0: the whole plan ran */
     int64_t seed;
     bool unfrozen, subset, resumed;
     int32_t slices; /* as asked for, 0 = as upstream */
@@ -116,6 +117,9 @@ void samples_hash(const struct sample *samples, size_t count, char sha256[65]);
 json_t *samples_to_json(const struct sample *samples, size_t count);
 /* The reverse, strict: false when a member is missing or lengths differ. *samples: free(). */
 bool samples_from_json(const json_t *json, struct sample **samples, size_t *count);
+
+/* {"index", "count", "cells", "list_sha256"}, null for a whole plan. */
+json_t *shard_to_json(const struct plan_shard *shard);
 
 /* A finite number as a JSON real, anything else as null. */
 json_t *json_number(double value);

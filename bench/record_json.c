@@ -9,6 +9,13 @@ json_t *json_number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *shard_to_json(const struct plan_shard *shard) {
+    if (shard->index == 0)
+        return json_null();
+    return json_pack("{s:i, s:i, s:I, s:s}", "index", (int)shard->index, "count", (int)shard->count,
+                     "cells", (json_int_t)shard->cells, "list_sha256", shard->list_sha256);
+}
+
 static json_t *text_or_null(const char *text) {
     return text[0] ? json_string(text) : json_null();
 }

@@ -386,7 +386,7 @@ static enum tb_status make_group(struct run_state *state, size_t first, struct g
     const struct plan *plan = state->plan;
     *group = (struct group){.first = first, .end = first + 1};
     while (group->end < plan->count &&
-           run_same_input(&plan->cells[first], &plan->cells[group->end]))
+           cell_same_input(&plan->cells[first], &plan->cells[group->end]))
         group->end++;
     group->p = malloc((group->end - first) * sizeof *group->p);
     if (!group->p)

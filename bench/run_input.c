@@ -9,12 +9,6 @@ size_t row_bytes(const struct cell *cell) {
     return (size_t)cell->batch * (size_t)cell->stride * sizeof(float);
 }
 
-bool run_same_input(const struct cell *left, const struct cell *right) {
-    return left->vocab == right->vocab && left->batch == right->batch &&
-           left->stride == right->stride && left->seed == right->seed &&
-           !strcmp(left->family.text, right->family.text);
-}
-
 static void drop(struct run_state *state, struct input_entry *entry) {
     state->input_bytes -= (int64_t)row_bytes(entry->cell);
     if (entry->device_copy && state->device->kind != KERNEL_DEVICE_CPU)
@@ -39,7 +33,7 @@ static void make_room(struct run_state *state, int64_t bytes) {
 
 static struct input_entry *find(struct run_state *state, const struct cell *cell, int32_t draw) {
     for (size_t i = 0; i < state->input_count; i++)
-        if (state->inputs[i].draw == draw && run_same_input(state->inputs[i].cell, cell))
+        if (state->inputs[i].draw == draw && cell_same_input(state->inputs[i].cell, cell))
             return &state->inputs[i];
     return NULL;
 }
@@ -134,17 +128,45 @@ static void free_slot(struct run_state *state, struct slot *slot) {
     *slot = (struct slot){NULL, 0};
 }
 
-void run_slots_free(struct run_state *state) {
+enum { SLOTS = 7 * MOST_DRAWS + 3 };
+
+static void list_slots(struct run_state *state, struct slot *list[SLOTS]) {
+    size_t count = 0;
     for (int i = 0; i < MOST_DRAWS; i++) {
-        free_slot(state, &state->work[i]);
-        free_slot(state, &state->p[i]);
-        free_slot(state, &state->boundary[i]);
-        free_slot(state, &state->seeds[i]);
-        free_slot(state, &state->positions[i]);
-        free_slot(state, &state->temperatures[i]);
-        free_slot(state, &state->tokens[i]);
+        list[count++] = &state->work[i];
+        list[count++] = &state->p[i];
+        list[count++] = &state->boundary[i];
+        list[count++] = &state->seeds[i];
+        list[count++] = &state->positions[i];
+        list[count++] = &state->temperatures[i];
+        list[count++] = &state->tokens[i];
     }
-    free_slot(state, &state->workspace);
-    free_slot(state, &state->noise);
-    free_slot(state, &state->rows);
+    list[count++] = &state->workspace;
+    list[count++] = &state->noise;
+    list[count] = &state->rows;
+}
+
+void run_slots_free(struct run_state *state) {
+    struct slot *slots[SLOTS];
+    list_slots(state, slots);
+    for (size_t i = 0; i < SLOTS; i++)
+        free_slot(state, slots[i]);
+}
+
+void run_memory_move(struct run_state *to, struct run_state *from) {
+    struct slot *sources[SLOTS], *targets[SLOTS];
+    list_slots(from, sources);
+    list_slots(to, targets);
+    for (size_t i = 0; i < SLOTS; i++) {
+        *targets[i] = *sources[i];
+        *sources[i] = (struct slot){NULL, 0};
+    }
+    to->inputs = from->inputs;
+    to->input_count = from->input_count;
+    to->input_capacity = from->input_capacity;
+    to->input_bytes = from->input_bytes;
+    to->clock = from->clock;
+    from->inputs = NULL;
+    from->input_count = from->input_capacity = 0;
+    from->input_bytes = 0;
 }

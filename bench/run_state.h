@@ -57,9 +57,10 @@ enum tb_status slot_reserve(struct run_state *state, struct slot *slot, size_t b
 enum tb_status slot_upload(struct run_state *state, struct slot *slot, const void *bytes,
                            size_t count);
 void run_slots_free(struct run_state *state);
+/* Inputs and device memory of `from` become those of `to`, which must have none. Both runs are on
+ * one device; from's plan must outlive them. */
+void run_memory_move(struct run_state *to, struct run_state *from);
 size_t row_bytes(const struct cell *cell); /* batch * stride * 4 */
-/* Do two cells read the same bytes? */
-bool run_same_input(const struct cell *left, const struct cell *right);
 
 /* run_calls.c: kernels as timed calls. */
 struct topp_call {
@@ -139,6 +140,15 @@ void rows_sha256(const void *bytes, int64_t rows, size_t row_bytes, int threads,
 
 /* run_time.c: blocks through Google Benchmark. */
 enum tb_status run_time_all(struct run_state *state);
+/* The next block of a cell, unless it lost its verdict, has no valid samples, or the run is stopped
+ * (an unfinished block is no block). warm: warm up before it. */
+enum tb_status run_block(struct run_state *state, size_t cell, int32_t block, bool warm);
+
+/* runner.c: what stands before and behind gate and blocks. run_open: records and journal; a resumed
+ * run's are filled. run_close also after a run_open that failed. */
+enum tb_status run_open(struct run_state *state);
+enum tb_status run_write_files(struct run_state *state);
+void run_close(struct run_state *state);
 
 /* run_journal.c: verdicts and blocks as journal lines, and back. */
 enum tb_status journal_verdict(struct run_state *state, size_t cell);

@@ -89,6 +89,7 @@ static void describe_run(struct run_state *state) {
     hash_plan(plan, info->plan_sha256);
     snprintf(info->sources_sha256, sizeof info->sources_sha256, "%s",
              run->sources_sha256 ? run->sources_sha256 : "");
+    info->shard = plan->shard;
     info->seed = plan->seed;
     info->unfrozen = plan->unfrozen;
     info->subset = run->subset;
@@ -104,16 +105,17 @@ static void describe_run(struct run_state *state) {
 static json_t *journal_head(const struct run_state *state) {
     const struct run_info *info = &state->result->info;
     const json_t *model = json_object_get(info->device, "model");
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:i, s:b, s:O?}", "schema",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:i, s:b, s:O?}", "schema",
                      "topp-bench.journal/1", "id", info->id, "date", info->date, "profile",
                      info->profile_sha256, "plan", info->plan_sha256, "sources",
-                     info->sources_sha256, "seed", (json_int_t)info->seed, "slices",
-                     (int)info->slices, "gate_only", (int)state->run->gate_only, "device", model);
+                     info->sources_sha256, "shard", shard_to_json(&info->shard), "seed",
+                     (json_int_t)info->seed, "slices", (int)info->slices, "gate_only",
+                     (int)state->run->gate_only, "device", model);
 }
 
 static enum tb_status open_journal(struct run_state *state) {
-    static const char *const binding[] = {"schema", "profile",   "plan",   "sources", "seed",
-                                          "slices", "gate_only", "device", NULL};
+    static const char *const binding[] = {"schema", "profile", "plan",      "sources", "shard",
+                                          "seed",   "slices",  "gate_only", "device",  NULL};
     json_t *header = journal_head(state);
     const struct journal_options options = {
         .folder = state->run->out_dir,
@@ -153,7 +155,7 @@ static enum tb_status write_file(struct run_state *state, const char *name, writ
     return status;
 }
 
-static enum tb_status write_files(struct run_state *state) {
+enum tb_status run_write_files(struct run_state *state) {
     enum tb_status status = write_file(state, "results.json", writer_json);
     if (status == TB_OK)
         status = write_file(state, "results.tsv", writer_tsv);
@@ -162,7 +164,7 @@ static enum tb_status write_files(struct run_state *state) {
     return status;
 }
 
-static enum tb_status open_state(struct run_state *state) {
+enum tb_status run_open(struct run_state *state) {
     struct run_result *result = state->result;
     const size_t count = state->plan->count;
     if (state->plan->listing_only)
@@ -191,7 +193,7 @@ static enum tb_status open_state(struct run_state *state) {
     return open_journal(state);
 }
 
-static void close_state(struct run_state *state) {
+void run_close(struct run_state *state) {
     run_inputs_free(state);
     run_slots_free(state);
     journal_close(state->journal);
@@ -209,7 +211,7 @@ enum tb_status sweep_execute(const struct sweep_run *run, struct run_result *res
         return tb_fail(error, TB_NO_MEMORY, "no memory for a run");
     *state = (struct run_state){
         .run = run, .plan = run->plan, .device = run->device, .result = result, .error = error};
-    enum tb_status status = open_state(state);
+    enum tb_status status = run_open(state);
     if (status == TB_OK)
         status = run_gate_all(state);
     if (status == TB_OK && !run_stopped(state))
@@ -220,10 +222,10 @@ enum tb_status sweep_execute(const struct sweep_run *run, struct run_result *res
                          "interrupted: %s keeps what was finished; --resume goes on with it",
                          run->out_dir);
     if (status == TB_OK)
-        status = write_files(state);
+        status = run_write_files(state);
     if (run->table && (status == TB_OK || status == TB_INTERRUPTED))
         writer_table(result, run->table, run->color);
-    close_state(state);
+    run_close(state);
     free(state);
     return status;
 }

@@ -21,6 +21,13 @@ const char *expectation_name(enum expectation expect) {
     return expect == EXPECT_REJECT ? "reject" : expect == EXPECT_EITHER ? "either" : "accept";
 }
 
+bool cell_same_input(const struct cell *left, const struct cell *right) {
+    return left->kind != CELL_GUMBEL_STATISTIC && right->kind != CELL_GUMBEL_STATISTIC &&
+           left->vocab == right->vocab && left->batch == right->batch &&
+           left->stride == right->stride && left->seed == right->seed &&
+           !strcmp(left->family.text, right->family.text);
+}
+
 static const char *device_text(enum kernel_device device) {
     return device == KERNEL_DEVICE_CUDA ? "cuda" : "cpu";
 }

@@ -53,6 +53,13 @@ struct profile_limits {
     int64_t artifact_bytes; /* most that one run may write */
 };
 
+/* Which part of a resolved list a plan holds; all zero: the whole of it (bench/shard.h). */
+struct plan_shard {
+    int32_t index, count; /* index from 1 */
+    size_t cells;         /* of the whole list */
+    char list_sha256[65]; /* of the whole list's names, in order, a line break between two */
+};
+
 /* A resolved plan. Owned; free with plan_free. */
 struct plan {
     char profile_name[64], profile_path[512];
@@ -66,6 +73,7 @@ struct plan {
     struct profile_limits limits;
     struct cell *cells;
     size_t count;
+    struct plan_shard shard;
 };
 
 struct plan_options {
@@ -90,6 +98,9 @@ struct plan_options {
 enum tb_status plan_load(const struct plan_options *options, struct plan *plan,
                          struct tb_error *error);
 void plan_free(struct plan *plan);
+
+/* Do two cells read the same bytes? False for statistics, which make their own. */
+bool cell_same_input(const struct cell *left, const struct cell *right);
 
 const char *cell_l2_name(enum cell_l2 l2);             /* "warm", "cold", "" */
 const char *cell_launch_name(enum cell_launch launch); /* "stream", "graph", "" */

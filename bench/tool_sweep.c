@@ -1,4 +1,4 @@
-/* --sweep and --list: options -> plan -> run -> receipt. */
+/* --sweep: options -> plan -> run -> receipt. */
 #include "bench/receipt_make.h"
 #include "bench/runner.h"
 #include "bench/sources.h"
@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { PATH_BYTES = 600 };
-static const char default_out[] = "sweep-out";
 
 static volatile sig_atomic_t stop_asked;
 
@@ -23,56 +20,6 @@ static void catch_signals(void) {
     struct sigaction action = {.sa_handler = ask_stop, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-}
-
-static const char *out_folder(const struct options *options) {
-    return options->out ? options->out : default_out;
-}
-
-/* What a plan was resolved from; the strings live as long as this struct. */
-struct resolved {
-    struct plan plan;
-    struct tool_input input;
-    char profile_dir[512], captured_dir[PATH_BYTES];
-};
-
-static enum tb_status resolve(const struct options *options, enum kernel_device device,
-                              bool any_device, struct resolved *resolved, struct tb_error *error) {
-    enum tb_status status =
-        tool_profile_dir(options, resolved->profile_dir, sizeof resolved->profile_dir, error);
-    snprintf(resolved->captured_dir, sizeof resolved->captured_dir, "%s/captured",
-             resolved->profile_dir);
-    struct plan_options request = {.profile = options->profile ? options->profile : "default",
-                                   .profile_dir = resolved->profile_dir,
-                                   .captured_dir = resolved->captured_dir,
-                                   .device = device,
-                                   .any_device = any_device,
-                                   .have_seed = options->have_seed,
-                                   .seed = options->seed,
-                                   .filter = options->filter,
-                                   .case_name = options->case_name};
-    if (status == TB_OK && options->input) {
-        status = tool_plan_input(options, out_folder(options), &resolved->input, error);
-        snprintf(resolved->captured_dir, sizeof resolved->captured_dir, "%s", resolved->input.dir);
-        request.family = resolved->input.family;
-    }
-    if (status == TB_OK)
-        status = plan_load(&request, &resolved->plan, error);
-    if (status == TB_OK && options->slices)
-        resolved->plan.unfrozen = true;
-    return status;
-}
-
-int tool_list(const struct options *options) {
-    struct tb_error error = TB_ERROR_INIT;
-    struct resolved resolved = {0};
-    const enum kernel_device device = tool_pick_device(options);
-    const bool any_device = options->device == CHOOSE_AUTO;
-    const enum tb_status status = resolve(options, device, any_device, &resolved, &error);
-    for (size_t i = 0; status == TB_OK && i < resolved.plan.count; i++)
-        puts(resolved.plan.cells[i].name);
-    plan_free(&resolved.plan);
-    return status == TB_OK ? tool_finish_output(0) : tool_fail(&error);
 }
 
 static bool wants_color(void) {
@@ -100,7 +47,8 @@ static enum tb_status check_flags(const struct options *options, struct tb_error
                 tb_fail(error, TB_USAGE,
                         "%s: of Google Benchmark's flags only those of output are passed on", flag);
         else if (!strncmp(flag, out_flag, sizeof out_flag - 1))
-            status = check_benchmark_out(flag + sizeof out_flag - 1, out_folder(options), error);
+            status =
+                check_benchmark_out(flag + sizeof out_flag - 1, tool_out_folder(options), error);
         if (status != TB_OK)
             return status;
     }
@@ -116,12 +64,12 @@ static void say_where(const char *out) {
 }
 
 /* The files are in place: binds them. */
-static enum tb_status leave_receipt(const struct options *options, const struct resolved *resolved,
+static enum tb_status leave_receipt(const struct options *options, const struct tool_plan *resolved,
                                     struct tb_error *error) {
     const struct receipt_request request = {
         .options = options,
         .plan = &resolved->plan,
-        .out_dir = out_folder(options),
+        .out_dir = tool_out_folder(options),
         .family = options->input ? resolved->input.family : NULL,
         .captured_dir = resolved->captured_dir,
     };
@@ -130,7 +78,7 @@ static enum tb_status leave_receipt(const struct options *options, const struct 
 
 int tool_sweep(const struct options *options) {
     struct tb_error error = TB_ERROR_INIT;
-    struct resolved resolved = {0};
+    struct tool_plan resolved = {0};
     struct device *device = NULL;
     struct run_result result = {0};
     char sources[65];
@@ -140,7 +88,7 @@ int tool_sweep(const struct options *options) {
                                             .gate_only = options->gate_only};
     enum tb_status status = check_flags(options, &error);
     if (status == TB_OK)
-        status = resolve(options, kind, false, &resolved, &error);
+        status = tool_resolve(options, kind, false, &resolved, &error);
     if (status == TB_OK)
         status = tool_open_device(kind, &settings, &device, &error);
     if (status == TB_OK) {
@@ -148,7 +96,7 @@ int tool_sweep(const struct options *options) {
         const struct sweep_run run = {
             .plan = &resolved.plan,
             .device = device,
-            .out_dir = out_folder(options),
+            .out_dir = tool_out_folder(options),
             .captured_dir = resolved.captured_dir,
             .sources_sha256 = sources,
             .build = &topp_build,
@@ -171,11 +119,11 @@ int tool_sweep(const struct options *options) {
         status = leave_receipt(options, &resolved, &error);
     int exit_code = status == TB_OK ? sweep_exit_code(&result) : tb_exit_code(status);
     if (status == TB_OK)
-        say_where(out_folder(options));
+        say_where(tool_out_folder(options));
     else
         exit_code = tool_fail(&error);
     run_result_free(&result);
-    plan_free(&resolved.plan);
+    tool_plan_free(&resolved);
     if (device)
         device->ops->close(device);
     return status == TB_OK ? tool_finish_output(exit_code) : exit_code;

@@ -48,4 +48,22 @@ struct tool_input {
 enum tb_status tool_plan_input(const struct options *options, const char *out_dir,
                                struct tool_input *input, struct tb_error *error);
 
+/* A plan and what it was resolved from. Start zeroed, release with tool_plan_free(). */
+struct tool_plan {
+    struct plan plan;
+    struct tool_input input;
+    char profile_dir[512], captured_dir[600];
+};
+/* any_device: a profile for another device may be listed. */
+enum tb_status tool_resolve(const struct options *options, enum kernel_device device,
+                            bool any_device, struct tool_plan *resolved, struct tb_error *error);
+/* The same, --shard left aside. */
+enum tb_status tool_resolve_whole(const struct options *options, enum kernel_device device,
+                                  bool any_device, struct tool_plan *resolved,
+                                  struct tb_error *error);
+void tool_plan_free(struct tool_plan *resolved);
+
+/* --out of a sweep, or its default. */
+const char *tool_out_folder(const struct options *options);
+
 #endif

@@ -1,4 +1,5 @@
 /* --verify: the profile, the cells it resolves to, and this machine. */
+#include "bench/shard.h"
 #include "bench/sources.h"
 #include "bench/tools.h"
 #include "bench/verify.h"
@@ -101,6 +102,27 @@ static void compare_cells(struct verification *verification) {
         verify_settings(verification, &plan->cells[i], json_array_get(found, i));
 }
 
+/* Of a sharded run: the same part of the list, and the same list. */
+static enum tb_status select_shard(struct verification *verification, struct tb_error *error) {
+    const json_t *run = json_object_get(verification->receipt, "run");
+    const json_t *bound = json_object_get(run, "shard");
+    if (!json_is_object(bound))
+        return TB_OK;
+    const json_int_t index = json_integer_value(json_object_get(bound, "index"));
+    const json_int_t count = json_integer_value(json_object_get(bound, "count"));
+    if (index < 1 || count < index || count > SHARD_MOST)
+        return tb_fail(error, TB_UNREADABLE, "run.shard names no shard: index %lld of %lld",
+                       (long long)index, (long long)count);
+    const enum tb_status status =
+        shard_select(&verification->plan, (int32_t)index, (int32_t)count, error);
+    if (status == TB_OK) {
+        json_t *here = shard_to_json(&verification->plan.shard);
+        verify_equal(verification, "run", "shard", bound, here);
+        json_decref(here);
+    }
+    return status;
+}
+
 static void resolve(struct verification *verification, const char *path, const char *dir) {
     struct tb_error error = TB_ERROR_INIT;
     char text[900];
@@ -117,7 +139,10 @@ static void resolve(struct verification *verification, const char *path, const c
         .filter = request_text(verification, "filter"),
         .case_name = request_text(verification, "case"),
     };
-    if (plan_load(&request, &verification->plan, &error) == TB_OK)
+    enum tb_status status = plan_load(&request, &verification->plan, &error);
+    if (status == TB_OK)
+        status = select_shard(verification, &error);
+    if (status == TB_OK)
         compare_cells(verification);
     else
         receipt_add(&verification->items, RECEIPT_CHANGED, "plan", "list", "%s",

@@ -14,6 +14,7 @@ static json_t *info_to_json(const struct run_info *info) {
         json, "profile",
         json_pack("{s:s, s:s}", "name", info->profile_name, "sha256", info->profile_sha256));
     json_object_set_new(json, "plan_sha256", json_string(info->plan_sha256));
+    json_object_set_new(json, "shard", shard_to_json(&info->shard));
     json_object_set_new(json, "sources_sha256",
                         info->sources_sha256[0] ? json_string(info->sources_sha256) : json_null());
     json_object_set_new(json, "seed", json_integer(info->seed));

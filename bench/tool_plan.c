@@ -1,0 +1,47 @@
+/* Options -> plan, for the modes that work on one. */
+#include "bench/shard.h"
+#include "bench/tools.h"
+
+const char *tool_out_folder(const struct options *options) {
+    return options->out ? options->out : "sweep-out";
+}
+
+enum tb_status tool_resolve_whole(const struct options *options, enum kernel_device device,
+                                  bool any_device, struct tool_plan *resolved,
+                                  struct tb_error *error) {
+    enum tb_status status =
+        tool_profile_dir(options, resolved->profile_dir, sizeof resolved->profile_dir, error);
+    snprintf(resolved->captured_dir, sizeof resolved->captured_dir, "%s/captured",
+             resolved->profile_dir);
+    struct plan_options request = {.profile = options->profile ? options->profile : "default",
+                                   .profile_dir = resolved->profile_dir,
+                                   .captured_dir = resolved->captured_dir,
+                                   .device = device,
+                                   .any_device = any_device,
+                                   .have_seed = options->have_seed,
+                                   .seed = options->seed,
+                                   .filter = options->filter,
+                                   .case_name = options->case_name};
+    if (status == TB_OK && options->input) {
+        status = tool_plan_input(options, tool_out_folder(options), &resolved->input, error);
+        snprintf(resolved->captured_dir, sizeof resolved->captured_dir, "%s", resolved->input.dir);
+        request.family = resolved->input.family;
+    }
+    if (status == TB_OK)
+        status = plan_load(&request, &resolved->plan, error);
+    if (status == TB_OK && options->slices)
+        resolved->plan.unfrozen = true;
+    return status;
+}
+
+enum tb_status tool_resolve(const struct options *options, enum kernel_device device,
+                            bool any_device, struct tool_plan *resolved, struct tb_error *error) {
+    enum tb_status status = tool_resolve_whole(options, device, any_device, resolved, error);
+    if (status == TB_OK && options->shard_count)
+        status = shard_select(&resolved->plan, options->shard_index, options->shard_count, error);
+    return status;
+}
+
+void tool_plan_free(struct tool_plan *resolved) {
+    plan_free(&resolved->plan);
+}
