@@ -19,14 +19,23 @@ enum kernel_status {
 
 enum kernel_device { KERNEL_DEVICE_CPU = 0, KERNEL_DEVICE_CUDA = 1 };
 
+/* What a variant leaves behind, hence what the gate judges. */
+enum topp_output {
+    TOPP_MASKED_LOGITS = 0, /* in place: kept logits as they were, the others mask_value */
+    TOPP_PROBABILITIES,     /* in place: softmax over the kept tokens, 0 for all others; at p >= 1
+                               the softmax of the whole row */
+    TOPP_IDS,               /* ids: one token a row, drawn from the softmax over the kept tokens;
+                               the logits are left as they were */
+};
+
 /* The last kept token of a row in canonical order (logit descending, then token id ascending). */
 struct topp_boundary {
     float logit;   /* -inf keeps the whole row */
     int32_t token; /* tokens with this very logit are kept up to and including this id */
 };
 
-/* Top-p masking, in place. All pointers are memory of the variant's device (host for CPU).
- * A kept logit stays bit-identical; a dropped one becomes mask_value. */
+/* Top-p, in place but for ids. All pointers are memory of the variant's device (host for CPU).
+ * Nothing but the variant's output is ever written: p, seed and position stay as they are. */
 struct topp_problem {
     float *logits;  /* binary32 [batch, vocab], row-major; row i starts at logits + i * stride */
     const float *p; /* binary32 [batch], each in (0, inf); p >= 1 leaves the row untouched */
@@ -37,12 +46,20 @@ struct topp_problem {
     int32_t sm_count; /* multiprocessors that the split variants cut their slices for (132: H200) */
     int32_t slices;   /* split variants: slices per row, 0 = as upstream for sm_count */
     const struct topp_boundary *boundary; /* [batch], given to `floor` alone; NULL otherwise */
+
+    /* Output TOPP_IDS alone, NULL otherwise. A draw depends on its row's logits, p, seed and
+     * position and on nothing else: the same again gives the same id, another position an
+     * independent draw. Both are read when the kernel runs, as a replayed graph needs it. */
+    const int64_t *seed;     /* [batch] */
+    const int64_t *position; /* [batch], >= 0 */
+    int64_t *ids;            /* [batch], out: each in [0, vocab) whatever the logits hold */
 };
 
 struct topp_variant {
     const char *name;    /* unique per device */
     const char *summary; /* one line: the idea and where it comes from */
     enum kernel_device device;
+    enum topp_output output;
     const char *contract;   /* what the gate holds it to: exact, bounded, conservative, envelope */
     int64_t max_batch;      /* greatest batch, 0 = any */
     int32_t needs_boundary; /* 1: wants topp_problem.boundary, not a contender in comparisons */

@@ -1,3 +1,4 @@
+#include "oracle/gate_probabilities.h"
 #include "oracle/gate_row.h"
 #include "oracle/parallel.h"
 
@@ -46,7 +47,7 @@ bool gate_rule_excusable(enum gate_rule rule) {
            rule == GATE_RULE_STOCK_NEARER;
 }
 
-static enum gate_verdict verdict_of(enum gate_rule rule) {
+enum gate_verdict gate_rule_verdict(enum gate_rule rule) {
     switch (rule) {
     case GATE_RULE_NONE:
         return GATE_ACCEPTED;
@@ -63,7 +64,7 @@ static enum gate_verdict verdict_of(enum gate_rule rule) {
 /* Which of two offending rows speaks for the case: an input that cannot be judged, then a boundary
  * that cannot, then what nothing excuses, then the rest; among equals the first row. */
 static int weight_of_rule(const struct gate_case *the_case, enum gate_rule rule) {
-    switch (verdict_of(rule)) {
+    switch (gate_rule_verdict(rule)) {
     case GATE_ACCEPTED:
         return 0;
     case GATE_UNREADABLE:
@@ -89,6 +90,10 @@ static void count_row(const struct gate_case *the_case, int64_t index, const str
         result->surplus_mass = row->surplus_mass;
     if (row->missing_mass > result->missing_mass)
         result->missing_mass = row->missing_mass;
+    if (row->value_error > result->value_error)
+        result->value_error = row->value_error;
+    if (row->sum_error > result->sum_error)
+        result->sum_error = row->sum_error;
     if (weight_of_rule(the_case, row->rule) > weight_of_rule(the_case, result->rule)) {
         result->rule = row->rule;
         result->row = index;
@@ -100,15 +105,22 @@ static void count_row(const struct gate_case *the_case, int64_t index, const str
 
 /* Rows do not depend on each other: judged and packed in parallel, counted and hashed in order. */
 struct judging {
-    const struct gate_case *the_case;
+    const struct gate_case *the_case; /* masked logits */
     struct gate_row *rows;
-    uint8_t *bits; /* [batch, bits_bytes(vocab)] */
+    uint8_t *bits;                         /* [batch, bits_bytes(vocab)] */
+    const struct gate_case *probabilities; /* NULL, or what the_case was made from: */
+    float *masked;                         /* its output, to be filled row by row */
 };
 
 static void judge_row(void *context, int64_t index) {
     const struct judging *judging = context;
     const struct gate_case *the_case = judging->the_case;
+    if (judging->probabilities)
+        gate_probabilities_mask(judging->probabilities, index,
+                                judging->masked + index * the_case->stride);
     gate_judge_row(the_case, index, &judging->rows[index]);
+    if (judging->probabilities)
+        gate_probabilities_values(judging->probabilities, index, &judging->rows[index]);
     gate_kept_bits(the_case->input + index * the_case->stride,
                    the_case->output + index * the_case->stride, the_case->vocab,
                    judging->bits + (size_t)index * bits_bytes(the_case->vocab));
@@ -124,8 +136,18 @@ enum tb_status gate_check(const struct gate_case *the_case, struct gate_row *row
     *result = (struct gate_result){.verdict = GATE_ACCEPTED, .row = -1, .token = -1};
     struct gate_row *const own = rows != NULL ? NULL : malloc(batch * sizeof *own);
     uint8_t *const bits = malloc(bits_total);
-    struct judging judging = {the_case, rows != NULL ? rows : own, bits};
-    if (bits == NULL || judging.rows == NULL) {
+    const bool probabilities = the_case->kind == GATE_PROBABILITIES;
+    float *const masked =
+        probabilities ? malloc(batch * (size_t)the_case->stride * sizeof *masked) : NULL;
+    struct gate_case as_mask = *the_case;
+    struct judging judging = {the_case, rows != NULL ? rows : own, bits, NULL, masked};
+    if (probabilities) {
+        as_mask.output = masked;
+        as_mask.mask_value = -__builtin_inff();
+        judging.the_case = &as_mask;
+        judging.probabilities = the_case;
+    }
+    if (bits == NULL || judging.rows == NULL || (probabilities && masked == NULL)) {
         status = tb_fail(error, TB_NO_MEMORY, "no memory for the masks of %zu rows", batch);
         goto cleanup;
     }
@@ -142,7 +164,7 @@ enum tb_status gate_check(const struct gate_case *the_case, struct gate_row *row
         goto cleanup;
     }
     write_hex(digest, 2 * SHA256_BYTES, result->mask_sha256);
-    result->verdict = verdict_of(result->rule);
+    result->verdict = gate_rule_verdict(result->rule);
     if (result->verdict == GATE_ACCEPTED) {
         result->kept = kept;
         result->oracle = oracle;
@@ -150,6 +172,7 @@ enum tb_status gate_check(const struct gate_case *the_case, struct gate_row *row
 cleanup:
     free(own);
     free(bits);
+    free(masked);
     return status;
 }
 

@@ -4,6 +4,9 @@
 
 #include "oracle/nucleus.h"
 
+/* What a kernel left behind (kernels/topp.h says the same of variants, in the same order). */
+enum gate_output { GATE_MASKED_LOGITS = 0, GATE_PROBABILITIES, GATE_IDS };
+
 enum gate_contract { GATE_EXACT, GATE_BOUNDED, GATE_CONSERVATIVE, GATE_ENVELOPE };
 
 enum gate_verdict {
@@ -38,12 +41,19 @@ enum gate_rule {
     GATE_RULE_FORCED_COUNT,      /* split path: not exactly one token kept on a forced row */
     GATE_RULE_INPUT_NAN,
     GATE_RULE_INPUT_EMPTY,
-    GATE_RULE_ORACLE_BOUNDARY, /* oracle_boundary_ambiguous */
+    GATE_RULE_ORACLE_BOUNDARY,   /* oracle_boundary_ambiguous */
+    GATE_RULE_PROBABILITY_SUM,   /* probabilities: all off alike, they do not add up to 1 */
+    GATE_RULE_PROBABILITY_VALUE, /* probabilities: one is too far from the oracle's */
+    GATE_RULE_OUT_OF_RANGE,      /* ids: not in [0, vocab) */
+    GATE_RULE_OUTSIDE_NUCLEUS,   /* ids: a token that is not in the nucleus was drawn */
+    GATE_RULE_CHI_SQUARE,        /* ids: drawn with other frequencies than the oracle's */
+    GATE_RULE_INPUT_CHANGED,     /* an input (p, seed, position; for ids the logits) was written */
     GATE_RULE_COUNT
 };
 
 /* What ran and what came out. All pointers host memory, the caller's. */
 struct gate_case {
+    enum gate_output kind;       /* GATE_MASKED_LOGITS or GATE_PROBABILITIES; ids: gate_ids.h */
     const float *input, *output; /* binary32 [batch, stride]; whole rows, padding included */
     int64_t batch, vocab, stride;
     float mask_value;
@@ -68,6 +78,9 @@ struct gate_row {
     double surplus_mass, missing_mass; /* as shares of the normalizer */
     bool equal;                        /* same set as the oracle */
     bool minimal; /* dropping the lowest kept token brings the mass below p (diagnostic) */
+    /* Probabilities of a row whose kept set passes; 0 otherwise. */
+    double value_error; /* greatest error, as a share of what is allowed there */
+    double sum_error;   /* |sum - 1| */
 };
 
 struct gate_result {
@@ -80,6 +93,7 @@ struct gate_result {
     int64_t rows_by_rule[GATE_RULE_COUNT];
     int64_t most_surplus, most_missing; /* over rows */
     double surplus_mass, missing_mass;  /* greatest over rows */
+    double value_error, sum_error;      /* probabilities: greatest over rows */
     char mask_sha256[65]; /* of all rows' kept bits, row after row, each packed little-endian */
 };
 
@@ -107,6 +121,8 @@ enum { GATE_SHA8_BYTES = 17 };
 enum tb_status gate_row_sha8(const uint8_t *bits, int64_t vocab, char sha8[GATE_SHA8_BYTES],
                              struct tb_error *error);
 
+bool gate_output_parse(const char *name, enum gate_output *output);
+const char *gate_output_name(enum gate_output output); /* "masked_logits", "probabilities", "ids" */
 bool gate_contract_parse(const char *name, enum gate_contract *contract);
 const char *gate_contract_name(enum gate_contract contract);
 const char *gate_verdict_name(enum gate_verdict verdict); /* "accepted", "rejected", ... */

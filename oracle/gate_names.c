@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+static const char *const output_names[] = {
+    [GATE_MASKED_LOGITS] = "masked_logits",
+    [GATE_PROBABILITIES] = "probabilities",
+    [GATE_IDS] = "ids",
+};
+
 static const char *const contract_names[] = {
     [GATE_EXACT] = "exact",
     [GATE_BOUNDED] = "bounded",
@@ -54,7 +60,35 @@ static const struct {
     [GATE_RULE_INPUT_EMPTY] = {"empty_row", "The input row holds nothing but -inf."},
     [GATE_RULE_ORACLE_BOUNDARY] = {"oracle_boundary_ambiguous",
                                    "The oracle could not certify this row's boundary."},
+    [GATE_RULE_PROBABILITY_SUM] = {"probability_sum",
+                                   "The probabilities do not add up to 1: every one is off."},
+    [GATE_RULE_PROBABILITY_VALUE] = {"probability_value",
+                                     "A probability is further from the oracle's weight over the "
+                                     "kept mass than rounding explains."},
+    [GATE_RULE_OUT_OF_RANGE] = {"out_of_range", "An id is not in [0, vocab)."},
+    [GATE_RULE_OUTSIDE_NUCLEUS] = {"outside_nucleus",
+                                   "A token was drawn that is not in the oracle's nucleus."},
+    [GATE_RULE_CHI_SQUARE] = {"chi_square",
+                              "The tokens were drawn with other frequencies than the oracle's."},
+    [GATE_RULE_INPUT_CHANGED] = {"input_changed",
+                                 "The kernel wrote to one of its inputs (p, seed, position, or "
+                                 "the logits of a sampler)."},
 };
+
+bool gate_output_parse(const char *name, enum gate_output *output) {
+    for (size_t i = 0; i < sizeof output_names / sizeof *output_names; i++) {
+        if (strcmp(name, output_names[i]) == 0) {
+            *output = (enum gate_output)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *gate_output_name(enum gate_output output) {
+    return (size_t)output < sizeof output_names / sizeof *output_names ? output_names[output]
+                                                                       : "unknown";
+}
 
 bool gate_contract_parse(const char *name, enum gate_contract *contract) {
     for (size_t i = 0; i < sizeof contract_names / sizeof *contract_names; i++) {

@@ -20,6 +20,9 @@ static inline bool gate_keeps(float input, float output) {
     return bits == gate_bits(output) && bits != GATE_MINUS_INFINITY_BITS;
 }
 
+/* What a rule broken by one row makes of the whole case. */
+enum gate_verdict gate_rule_verdict(enum gate_rule rule);
+
 /* Judges row `index` of the case. */
 void gate_judge_row(const struct gate_case *the_case, int64_t index, struct gate_row *row);
 
