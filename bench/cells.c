@@ -264,7 +264,24 @@ static bool set_variant(const struct builder *b, enum cell_kind kind, size_t i, 
     return (kind == CELL_TOPP ? cell->topp->device : cell->gumbel->device) == device;
 }
 
-/* Calls for each kernel of the entry, in its order ("all": the registry's). */
+static enum tb_status each_extra(struct builder *b, const struct profile_entry *entry,
+                                 struct cell *cell) {
+    enum tb_status status = TB_OK;
+    for (size_t i = 0; status == TB_OK && i < b->options->extra_count; i++) {
+        const struct plan_extra *extra = &b->options->extras[i];
+        struct profile_entry own = *entry;
+        if (extra->variant->device != b->device)
+            continue;
+        cell->topp = extra->variant;
+        if (extra->launch != LAUNCH_NONE)
+            own.modes = (struct profile_modes){
+                .l2 = {L2_WARM}, .l2_count = 1, .launch = {extra->launch}, .launch_count = 1};
+        status = add_modes(b, &own, cell);
+    }
+    return status;
+}
+
+/* Calls for each kernel of the entry, in its order ("all": the registry's), then for the extras. */
 static enum tb_status each_kernel(struct builder *b, const struct profile_entry *entry,
                                   struct cell *cell) {
     enum tb_status status = TB_OK;
@@ -292,6 +309,8 @@ static enum tb_status each_kernel(struct builder *b, const struct profile_entry 
     if (status == TB_OK && !any)
         return fail_at(b, TB_UNREADABLE, "matrix", "this build has no variant for device ",
                        b->plan->device);
+    if (status == TB_OK && entry->kind == CELL_TOPP)
+        status = each_extra(b, entry, cell);
     return status;
 }
 
@@ -351,8 +370,9 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Two cells of one name could not be told apart in any result. With a user's family in place of
- * several, equal cells are one cell. */
+/* Two cells of one name could not be told apart in any result. Where a user's family stands in
+ * place of several, or entries of different kernels get the same extras, equal cells are one cell.
+ */
 static enum tb_status check_unique(struct builder *b) {
     struct plan *plan = b->plan;
     const char **names = malloc((plan->count + 1) * sizeof *names);
@@ -369,12 +389,23 @@ static enum tb_status check_unique(struct builder *b) {
     return status;
 }
 
-static void drop_repeated(struct plan *plan) {
+static bool is_extra(const struct plan_options *options, const struct cell *cell) {
+    for (size_t i = 0; i < options->extra_count; i++)
+        if (cell->kind == CELL_TOPP && cell->topp == options->extras[i].variant)
+            return true;
+    return false;
+}
+
+static void drop_repeated(struct builder *b) {
+    struct plan *plan = b->plan;
     size_t kept = 0;
     for (size_t i = 0; i < plan->count; i++) {
         size_t k = 0;
-        while (k < kept && strcmp(plan->cells[k].name, plan->cells[i].name) != 0)
-            k++;
+        if (b->options->family || is_extra(b->options, &plan->cells[i]))
+            while (k < kept && strcmp(plan->cells[k].name, plan->cells[i].name) != 0)
+                k++;
+        else
+            k = kept;
         if (k == kept)
             plan->cells[kept++] = plan->cells[i];
     }
@@ -405,8 +436,8 @@ static enum tb_status build(struct builder *b) {
     for (size_t e = 0; status == TB_OK && !replaced && e < b->profile->entry_count; e++)
         if (b->profile->entries[e].kind == CELL_GUMBEL_STATISTIC)
             status = add_statistics(b, &b->profile->entries[e]);
-    if (status == TB_OK && replaced)
-        drop_repeated(b->plan);
+    if (status == TB_OK && (replaced || b->options->extra_count))
+        drop_repeated(b);
     if (status == TB_OK)
         status = check_unique(b);
     if (status == TB_OK && !replaced)

@@ -76,6 +76,20 @@ struct plan {
     struct plan_shard shard;
 };
 
+/* A top-p variant that no registry lists, run on every top-p input of the profile beside the
+ * kernels that the profile names. */
+struct plan_extra {
+    const struct topp_variant *variant; /* borrowed; cells point at it */
+    enum cell_launch launch; /* CUDA: LAUNCH_NONE: in the profile's modes; else its cells are
+                                l2:warm and this launch alone */
+};
+
+/* Timed cells of `kernel` alone that `beside` has too. filter and case_name may then name the cell
+ * of either. */
+struct plan_pair {
+    const char *kernel, *beside;
+};
+
 struct plan_options {
     const char *profile; /* name in profile_dir, "default", or a path ending in .json */
     const char *profile_dir;
@@ -85,6 +99,8 @@ struct plan_options {
                            false: such a profile is TB_USAGE */
     const char *family; /* replaces the families of every matrix entry and leaves statistics out
                            (a user's file: captured=NAME); marks the plan unfrozen; NULL = none */
+    const struct plan_extra *extras; /* those of another device than the plan's are left out */
+    size_t extra_count;
     bool have_seed;
     int64_t seed;
     const char *filter;    /* POSIX extended regex on names, NULL = all */
