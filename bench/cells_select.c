@@ -68,15 +68,80 @@ static int distance(const char *a, const char *b) {
     return row[length];
 }
 
-static enum tb_status select_case(const char *wanted, struct plan *plan, struct tb_error *error) {
-    char name[CELL_NAME_BYTES + 128];
+static const char *kernel_of(const struct cell *cell) {
+    return cell->kind == CELL_TOPP ? cell->topp->name : cell->gumbel->name;
+}
+
+/* What the cell would be called if it were of another kernel; as it is called when that is NULL.
+ * Names begin with kind/kernel/. */
+static void twin_name(const struct cell *cell, const char *kernel, char name[CELL_NAME_BYTES]) {
+    const char *kind_end = strchr(cell->name, '/');
+    const char *rest = kind_end && kernel ? strchr(kind_end + 1, '/') : NULL;
+    if (rest)
+        snprintf(name, CELL_NAME_BYTES, "%.*s/%s%s", (int)(kind_end - cell->name), cell->name,
+                 kernel, rest);
+    else
+        snprintf(name, CELL_NAME_BYTES, "%s", cell->name);
+}
+
+static bool has_cell(const struct plan *plan, const char *name) {
+    for (size_t i = 0; i < plan->count; i++)
+        if (!strcmp(plan->cells[i].name, name))
+            return true;
+    return false;
+}
+
+/* The plan's kernels, for a message. */
+static void list_kernels(const struct plan *plan, char *text, size_t bytes) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < plan->count && used < bytes; i++) {
+        size_t k = 0;
+        while (k < i && strcmp(kernel_of(&plan->cells[k]), kernel_of(&plan->cells[i])) != 0)
+            k++;
+        if (k == i)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "",
+                                     kernel_of(&plan->cells[i]));
+    }
+}
+
+static enum tb_status select_pairs(const struct plan_pair *pair, struct plan *plan,
+                                   struct tb_error *error) {
+    char name[CELL_NAME_BYTES], kernels[400];
+    bool *chosen = calloc(plan->count + 1, sizeof *chosen);
+    if (!chosen)
+        return tb_fail(error, TB_NO_MEMORY, "no memory for %zu cells", plan->count);
+    size_t kept = 0;
+    for (size_t i = 0; i < plan->count; i++) {
+        twin_name(&plan->cells[i], pair->beside, name);
+        chosen[i] = plan->cells[i].timed && plan->cells[i].kind != CELL_GUMBEL_STATISTIC &&
+                    !strcmp(kernel_of(&plan->cells[i]), pair->kernel) && has_cell(plan, name);
+    }
+    list_kernels(plan, kernels, sizeof kernels);
+    for (size_t i = 0; i < plan->count; i++)
+        if (chosen[i])
+            plan->cells[kept++] = plan->cells[i];
+    free(chosen);
+    if (kept == 0)
+        return tb_fail_at(error, TB_USAGE, "--ab", 0, -1,
+                          "profile %s times `%.64s` and `%.64s` on no common cell; its kernels "
+                          "here: %s",
+                          plan->profile_name, pair->kernel, pair->beside, kernels);
+    plan->count = kept;
+    return TB_OK;
+}
+
+static enum tb_status select_case(const char *wanted, const char *beside, struct plan *plan,
+                                  struct tb_error *error) {
+    char name[CELL_NAME_BYTES + 128], twin[CELL_NAME_BYTES];
     if (snprintf(name, sizeof name, "%s", wanted) >= (int)sizeof name)
         return tb_fail_at(error, TB_USAGE, "--case", 0, -1, "longer than any cell's name");
     strip_suffixes(name);
     size_t best = 0;
     int least = -1;
     for (size_t i = 0; i < plan->count; i++) {
-        if (!strcmp(plan->cells[i].name, name)) {
+        twin_name(&plan->cells[i], beside, twin);
+        if (!strcmp(plan->cells[i].name, name) || !strcmp(twin, name)) {
             const struct cell only = plan->cells[i];
             plan->cells[0] = only;
             plan->count = 1;
@@ -93,8 +158,9 @@ static enum tb_status select_case(const char *wanted, struct plan *plan, struct 
                       plan->profile_name, name, plan->cells[best].name);
 }
 
-static enum tb_status select_filter(const char *pattern, struct plan *plan,
+static enum tb_status select_filter(const char *pattern, const char *beside, struct plan *plan,
                                     struct tb_error *error) {
+    char twin[CELL_NAME_BYTES];
     regex_t regex;
     const int defect = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB);
     if (defect) {
@@ -104,9 +170,12 @@ static enum tb_status select_filter(const char *pattern, struct plan *plan,
                           "`%.200s` is no POSIX extended regular expression: %s", pattern, text);
     }
     size_t kept = 0;
-    for (size_t i = 0; i < plan->count; i++)
-        if (regexec(&regex, plan->cells[i].name, 0, NULL, 0) == 0)
+    for (size_t i = 0; i < plan->count; i++) {
+        twin_name(&plan->cells[i], beside, twin);
+        if (regexec(&regex, plan->cells[i].name, 0, NULL, 0) == 0 ||
+            regexec(&regex, twin, 0, NULL, 0) == 0)
             plan->cells[kept++] = plan->cells[i];
+    }
     regfree(&regex);
     if (kept == 0)
         return tb_fail_at(error, TB_USAGE, "--filter", 0, -1,
@@ -120,9 +189,12 @@ static enum tb_status select_filter(const char *pattern, struct plan *plan,
 enum tb_status cells_select(const struct plan_options *options, struct plan *plan,
                             struct tb_error *error) {
     enum tb_status status = TB_OK;
-    if (options->case_name)
-        status = select_case(options->case_name, plan, error);
+    const char *beside = options->pair ? options->pair->beside : NULL;
+    if (options->pair)
+        status = select_pairs(options->pair, plan, error);
+    if (status == TB_OK && options->case_name)
+        status = select_case(options->case_name, beside, plan, error);
     if (status == TB_OK && options->filter)
-        status = select_filter(options->filter, plan, error);
+        status = select_filter(options->filter, beside, plan, error);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "bench/options.h"
 
 #include "bench/shard.h"
+#include "oracle/share.h"
 
 #include <argp.h>
 #include <ctype.h>
@@ -198,6 +199,11 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
     case KEY_FORCE:
         options->force = true;
         return 0;
+    case KEY_BLOCKS:
+        return parse_small(parsing, row, value, 2, 10000, &options->blocks);
+    case KEY_MARGIN:
+        options->margin = value;
+        return 0;
     case KEY_GATE_ONLY:
         options->gate_only = true;
         return 0;
@@ -271,6 +277,10 @@ static error_t check_values(struct parsing *parsing) {
         missing = "--apply needs --out FILE.npy";
     if (options->mode == MODE_APPLY && options->p_count > 1)
         clash = "--apply takes one --p; run it once for each";
+    if (options->mode == MODE_AB && !options->against)
+        missing = "--ab needs two kernels, such as --ab stock exact (--variants lists them)";
+    if (options->blocks % 2)
+        clash = "--blocks: an even number, so that each kernel is first as often as second";
     if (options->mask_out && options->p_count > 1)
         clash = "--mask-out takes one --p; run it once for each";
     if (options->resume && options->force)
@@ -283,6 +293,10 @@ static error_t check_values(struct parsing *parsing) {
         clash = "--timer chooses between timers of CUDA: leave it out with --device cpu";
     if (options->bfloat16 && !options->input && options->mode != MODE_ORACLE)
         clash = "--bfloat16 says how to read --input FILE.npy: give that too";
+    double margin;
+    if (options->margin &&
+        share_parse("--margin", options->margin, 1e-4, 100.0, &margin, parsing->error) != TB_OK)
+        return EINVAL;
     if (!missing && !clash)
         return 0;
     tb_fail(parsing->error, TB_USAGE, "%s", missing ? missing : clash);
@@ -291,6 +305,10 @@ static error_t check_values(struct parsing *parsing) {
 
 static error_t parse_key(int key, char *value, struct argp_state *state) {
     struct parsing *parsing = state->input;
+    if (key == ARGP_KEY_ARG && parsing->options->mode == MODE_AB && !parsing->options->against) {
+        parsing->options->against = value;
+        return 0;
+    }
     if (key == ARGP_KEY_ARG) {
         tb_fail(parsing->error, TB_USAGE, "'%s' belongs to no option: --help lists them", value);
         return EINVAL;

@@ -11,6 +11,7 @@ enum { OPTION_MOST_P = 64, OPTION_MOST_PASSED = 16 };
 enum tool_mode {
     MODE_NONE,
     MODE_SWEEP,
+    MODE_AB,
     MODE_LIST,
     MODE_ORACLE,
     MODE_APPLY,
@@ -36,8 +37,11 @@ struct options {
     const char *out;      /* --sweep, --plot: folder, --apply, --report: file; NULL if not given */
     const char *mask_out; /* --oracle */
     const char *input;    /* --sweep, --apply */
-    const char
-        *subject; /* --oracle FILE, --apply KERNEL, --verify RECEIPT, --plot and --report RESULTS */
+    const char *subject;  /* --oracle FILE, --apply KERNEL, --verify RECEIPT, --plot and --report
+                             RESULTS, --ab A */
+    const char *against;  /* --ab: B */
+    const char *margin;   /* --ab: as written, checked; NULL: perfwatch's default */
+    int32_t blocks;       /* --ab: 0: as many as the profile has, at least 8 */
     bool resume, force, gate_only, strict, bfloat16;
     bool cost; /* --list */
     bool have_seed;
@@ -54,6 +58,7 @@ struct options {
 
 enum option_key {
     KEY_SWEEP = 0x100,
+    KEY_AB,
     KEY_LIST,
     KEY_CASE,
     KEY_ORACLE,
@@ -79,6 +84,8 @@ enum option_key {
     KEY_THREADS,
     KEY_TIMER,
     KEY_GATE_ONLY,
+    KEY_BLOCKS,
+    KEY_MARGIN,
     KEY_INPUT,
     KEY_BFLOAT16,
     KEY_P,
@@ -98,7 +105,7 @@ struct option_row {
     const char *help;
 };
 
-enum { OPTION_ROWS = 42 };
+enum { OPTION_ROWS = 45 };
 extern const struct option_row options_rows[OPTION_ROWS];
 
 /* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the

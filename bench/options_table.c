@@ -7,12 +7,16 @@
 #define IN(mode) (1u << (mode))
 #define SWEEP IN(MODE_SWEEP)
 #define PLAN (IN(MODE_SWEEP) | IN(MODE_LIST))
+#define AB IN(MODE_AB)
 #define ANY (~0u)
 
 const struct option_row options_rows[OPTION_ROWS] = {
     {NULL, 0, NULL, 0, MODE_NONE, "What to do (one of these):"},
     {"sweep", KEY_SWEEP, NULL, SWEEP, MODE_SWEEP,
      "Gate every cell of a profile, time what passed, write table, JSON, TSV and receipt"},
+    {"ab", KEY_AB, "A B", AB, MODE_AB,
+     "Two kernels against each other: gated, timed in blocks A B B A on one device, and decided by "
+     "perfwatch, whose exit code it is"},
     {"list", KEY_LIST, NULL, IN(MODE_LIST), MODE_LIST,
      "Print the names of a profile's cells, in the order they would run"},
     {"oracle", KEY_ORACLE, "FILE.npy", IN(MODE_ORACLE), MODE_ORACLE,
@@ -34,53 +38,59 @@ const struct option_row options_rows[OPTION_ROWS] = {
     {"version", KEY_VERSION, NULL, ANY, MODE_VERSION, "Print version, compiler and commit"},
 
     {NULL, 0, NULL, 0, MODE_NONE, "What to run:"},
-    {"profile", KEY_PROFILE, "NAME|FILE", PLAN, MODE_NONE,
+    {"profile", KEY_PROFILE, "NAME|FILE", PLAN | AB, MODE_NONE,
      "Profile to run: a name, or a path ending in .json (default: the device's default)"},
-    {"profile-dir", KEY_PROFILE_DIR, "DIR", PLAN | IN(MODE_VERIFY), MODE_NONE,
+    {"profile-dir", KEY_PROFILE_DIR, "DIR", PLAN | AB | IN(MODE_VERIFY), MODE_NONE,
      "Where profiles and captured rows are (default: $TOPP_BENCH_PROFILES, else beside the "
      "program)"},
-    {"case", KEY_CASE, "NAME", PLAN, MODE_NONE,
+    {"case", KEY_CASE, "NAME", PLAN | AB, MODE_NONE,
      "Run this cell alone; a printed name pasted back works (means --sweep)"},
-    {"filter", KEY_FILTER, "REGEX", PLAN, MODE_NONE,
+    {"filter", KEY_FILTER, "REGEX", PLAN | AB, MODE_NONE,
      "Run the cells whose name matches this POSIX extended regular expression"},
-    {"device", KEY_DEVICE, "cpu|cuda|auto", PLAN | IN(MODE_APPLY) | IN(MODE_VERIFY), MODE_NONE,
+    {"device", KEY_DEVICE, "cpu|cuda|auto", PLAN | AB | IN(MODE_APPLY) | IN(MODE_VERIFY), MODE_NONE,
      "Where kernels run (default auto: cuda if usable, else cpu, said first)"},
-    {"seed", KEY_SEED, "N", PLAN, MODE_NONE,
+    {"seed", KEY_SEED, "N", PLAN | AB, MODE_NONE,
      "Seed of the inputs instead of the profile's; marks the results unfrozen"},
     {"shard", KEY_SHARD, "K/N", PLAN, MODE_NONE,
      "Run part K of N of the cells: balanced, the same on every machine, cells of one input "
      "together"},
     {"cost", KEY_COST, NULL, IN(MODE_LIST), MODE_NONE,
      "Print the estimated seconds of each cell, and with --shard of each shard"},
-    {"slices", KEY_SLICES, "N", SWEEP | IN(MODE_APPLY), MODE_NONE,
+    {"slices", KEY_SLICES, "N", SWEEP | AB | IN(MODE_APPLY), MODE_NONE,
      "Slices per row of the split kernels, 1 to 32; marks the results unfrozen (default: as "
      "upstream for the device's multiprocessors, 132 on the CPU)"},
-    {"threads", KEY_THREADS, "N", SWEEP | IN(MODE_ORACLE) | IN(MODE_BENCH_ORACLE), MODE_NONE,
+    {"threads", KEY_THREADS, "N", SWEEP | AB | IN(MODE_ORACLE) | IN(MODE_BENCH_ORACLE), MODE_NONE,
      "Threads of the oracle (default: one for each processor)"},
-    {"timer", KEY_TIMER, "cupti|events", SWEEP, MODE_NONE,
+    {"timer", KEY_TIMER, "cupti|events", SWEEP | AB, MODE_NONE,
      "CUDA timer (default cupti; events is named in every row)"},
     {"gate-only", KEY_GATE_ONLY, NULL, SWEEP, MODE_NONE, "Judge every cell, time none"},
+    {"blocks", KEY_BLOCKS, "N", AB, MODE_NONE,
+     "Blocks of each kernel in a cell, an even number (default: the profile's, at least 8)"},
+    {"margin", KEY_MARGIN, "SHARE", AB, MODE_NONE,
+     "Practical margin, as of perfwatch compare: 5% and 0.05 mean the same (default 2%)"},
 
     {NULL, 0, NULL, 0, MODE_NONE, "Input and output:"},
-    {"input", KEY_INPUT, "FILE.npy", PLAN | IN(MODE_APPLY), MODE_NONE,
+    {"input", KEY_INPUT, "FILE.npy", PLAN | AB | IN(MODE_APPLY), MODE_NONE,
      "Your own logits, 2-D <f4 or <f2; a sweep runs them instead of the profile's families and "
      "marks the results unfrozen"},
-    {"bfloat16", KEY_BFLOAT16, NULL, SWEEP | IN(MODE_APPLY) | IN(MODE_ORACLE), MODE_NONE,
+    {"bfloat16", KEY_BFLOAT16, NULL, SWEEP | AB | IN(MODE_APPLY) | IN(MODE_ORACLE), MODE_NONE,
      "The file's <u2 elements are bfloat16"},
     {"p", KEY_P, "LIST", IN(MODE_ORACLE) | IN(MODE_APPLY), MODE_NONE,
      "The p to use, each above 0; --oracle takes a list with commas"},
-    {"out", KEY_OUT, "DIR|FILE", SWEEP | IN(MODE_APPLY) | IN(MODE_PLOT) | IN(MODE_REPORT),
+    {"out", KEY_OUT, "DIR|FILE", SWEEP | AB | IN(MODE_APPLY) | IN(MODE_PLOT) | IN(MODE_REPORT),
      MODE_NONE,
-     "Folder of a sweep's results (default: sweep-out) or of charts (default: RESULTS/plots), "
+     "Folder of a sweep's results (default: sweep-out), of --ab's two (ab-out) or of charts "
+     "(default: RESULTS/plots), "
      "--apply's .npy file, or the page (default: RESULTS/report.html)"},
     {"mask-out", KEY_MASK_OUT, "FILE.npy", IN(MODE_ORACLE), MODE_NONE,
      "Write the logits with dropped tokens at -inf; one p alone"},
-    {"resume", KEY_RESUME, NULL, SWEEP, MODE_NONE,
+    {"resume", KEY_RESUME, NULL, SWEEP | AB, MODE_NONE,
      "Go on with the interrupted run in --out: finished blocks are kept"},
-    {"force", KEY_FORCE, NULL, SWEEP, MODE_NONE,
+    {"force", KEY_FORCE, NULL, SWEEP | AB, MODE_NONE,
      "Replace an interrupted run, or the results of another plan, in --out"},
-    {"strict", KEY_STRICT, NULL, IN(MODE_VERIFY), MODE_NONE,
-     "Exit 3 also when something could not be recomputed here"},
+    {"strict", KEY_STRICT, NULL, AB | IN(MODE_VERIFY), MODE_NONE,
+     "--verify: exit 3 also when something could not be recomputed here; --ab: exit 1 when a cell "
+     "is undecided"},
 
     {NULL, 0, NULL, 0, MODE_NONE, "Output of Google Benchmark:"},
     {"benchmark_out", KEY_PASS, "FILE", SWEEP, MODE_NONE, "Write its report to this file too"},

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const receipt_outputs[] = {"results.json", "results.tsv", "benchmark.json", NULL};
+const char *const *receipt_outputs(const json_t *request) {
+    static const char *const sweep[] = {"results.json", "results.tsv", "benchmark.json", NULL};
+    static const char *const pair[] = {"results.json", "results.tsv", NULL};
+    return json_is_string(json_object_get(request, "kernel")) ? pair : sweep;
+}
 
 /* Members of a cell in results.json that are repeated in the receipt for people to read; the rest
  * is bound by record_sha256. */
@@ -94,18 +98,20 @@ static json_t *request_to_json(const struct receipt_request *request) {
     json_object_set_new(json, "seed",
                         options->have_seed ? json_integer(options->seed) : json_null());
     json_object_set_new(json, "slices", json_integer(options->slices));
+    json_object_set_new(json, "kernel", text_or_null(request->pair ? request->pair->kernel : NULL));
+    json_object_set_new(json, "beside", text_or_null(request->pair ? request->pair->beside : NULL));
     return json;
 }
 
-static enum tb_status hash_outputs(const char *out_dir, json_t *outputs, struct tb_error *error) {
-    for (size_t i = 0; receipt_outputs[i]; i++) {
+static enum tb_status hash_outputs(const char *out_dir, const char *const *names, json_t *outputs,
+                                   struct tb_error *error) {
+    for (size_t i = 0; names[i]; i++) {
         char path[4200], hex[SHA256_HEX_BYTES];
-        snprintf(path, sizeof path, "%s/%s", out_dir, receipt_outputs[i]);
+        snprintf(path, sizeof path, "%s/%s", out_dir, names[i]);
         const enum tb_status status = sha256_file(path, hex, error);
         if (status != TB_OK)
             return status;
-        json_array_append_new(outputs,
-                              json_pack("{s:s, s:s}", "file", receipt_outputs[i], "sha256", hex));
+        json_array_append_new(outputs, json_pack("{s:s, s:s}", "file", names[i], "sha256", hex));
     }
     return TB_OK;
 }
@@ -128,6 +134,7 @@ enum tb_status receipt_make(const struct receipt_request *request, struct tb_err
     char path[4200];
     json_error_t fault;
     json_t *receipt = json_object(), *cells = json_array(), *outputs = json_array();
+    json_t *asked = request_to_json(request);
     snprintf(path, sizeof path, "%s/results.json", request->out_dir);
     json_t *results = json_load_file(path, 0, &fault);
     enum tb_status status = TB_OK;
@@ -135,12 +142,12 @@ enum tb_status receipt_make(const struct receipt_request *request, struct tb_err
         status = tb_fail_at(error, TB_IO, path, fault.line, -1,
                             "cannot be read back for the receipt: %s", fault.text);
     if (status == TB_OK)
-        status = hash_outputs(request->out_dir, outputs, error);
+        status = hash_outputs(request->out_dir, receipt_outputs(asked), outputs, error);
     if (status == TB_OK)
         status = add_cells(results, cells, path, error);
     if (status == TB_OK) {
         json_object_set(receipt, "run", json_object_get(results, "run"));
-        json_object_set_new(receipt, "request", request_to_json(request));
+        json_object_set(receipt, "request", asked);
         json_object_set_new(receipt, "sources", sources_to_json());
         json_object_set(receipt, "cells", cells);
         json_object_set(receipt, "outputs", outputs);
@@ -148,6 +155,7 @@ enum tb_status receipt_make(const struct receipt_request *request, struct tb_err
         status = receipt_write(receipt, path, error);
     }
     json_decref(results);
+    json_decref(asked);
     json_decref(outputs);
     json_decref(cells);
     json_decref(receipt);

@@ -13,11 +13,13 @@ struct receipt_request {
     const char *out_dir;      /* holds results.json and the other outputs; receives receipt.json */
     const char *family;       /* --input: the family that stands for the user's file, else NULL */
     const char *captured_dir; /* where that file is */
+    const struct plan_pair *pair; /* of --ab, else NULL */
 };
 enum tb_status receipt_make(const struct receipt_request *request, struct tb_error *error);
 
-/* Files of a run that a receipt binds, in this order; NULL ends the list. */
-extern const char *const receipt_outputs[];
+/* Files of a run that a receipt binds, in this order; NULL ends the list. request: the receipt's.
+ * A side of --ab has no benchmark.json. */
+const char *const *receipt_outputs(const json_t *request);
 
 /* One hash for all compiled-in sources: of the lines `sha256  path\n` in order of path. */
 void sources_hash(char hex[SHA256_HEX_BYTES]);

@@ -143,10 +143,9 @@ static bool launch_lost(struct run_state *state, struct cell_record *record,
     return false;
 }
 
-static enum tb_status take_block(struct timed_cell *timed, int32_t block,
+static enum tb_status take_block(struct run_state *state, size_t at, int32_t block, bool warm,
                                  struct block_result *result) {
-    struct run_state *state = timed->state;
-    struct cell_record *record = &state->result->cells[timed->cell];
+    struct cell_record *record = &state->result->cells[at];
     const struct cell *cell = record->cell;
     struct calls *calls = calloc(1, sizeof *calls);
     if (!calls)
@@ -157,7 +156,7 @@ static enum tb_status take_block(struct timed_cell *timed, int32_t block,
         .draws = cell->draws,
         .block = block,
         .settings = &state->plan->timing,
-        .warmup_seconds = block == timed->replayed ? state->plan->timing.warmup_seconds : 0.0,
+        .warmup_seconds = warm ? state->plan->timing.warmup_seconds : 0.0,
         .limit_seconds = state->plan->limits.case_seconds,
         .stop = state->run->stop,
     };
@@ -207,36 +206,33 @@ static void report(const struct cell_record *record, int32_t block, struct gbenc
     counter(out, "bytes_per_second", record->bytes_moved / out->seconds);
 }
 
-static enum tb_status keep_block(struct timed_cell *timed, int32_t block,
+static enum tb_status keep_block(struct run_state *state, size_t cell, int32_t block,
                                  struct block_result *result) {
-    struct run_state *state = timed->state;
-    struct cell_record *record = &state->result->cells[timed->cell];
+    struct cell_record *record = &state->result->cells[cell];
     if (record->verdict != GATE_ACCEPTED) {
         block_result_free(result);
         record_drop_timing(record);
-        return journal_verdict(state, timed->cell);
+        return journal_verdict(state, cell);
     }
-    const enum tb_status status = journal_block(state, timed->cell, block, result);
+    const enum tb_status status = journal_block(state, cell, block, result);
     if (status == TB_OK)
         return record_add_block(record, result, state->error);
     block_result_free(result);
     return status;
 }
 
-/* Takes the block unless it was replayed, or there is nothing more to take. */
-static void next_block(struct timed_cell *timed, int32_t block) {
-    struct run_state *state = timed->state;
-    const struct cell_record *record = &state->result->cells[timed->cell];
-    if (block < timed->replayed || *timed->status != TB_OK || run_stopped(state) ||
-        record->verdict != GATE_ACCEPTED || record->unmeasured[0])
-        return;
+enum tb_status run_block(struct run_state *state, size_t cell, int32_t block, bool warm) {
+    const struct cell_record *record = &state->result->cells[cell];
+    if (run_stopped(state) || record->verdict != GATE_ACCEPTED || record->unmeasured[0])
+        return TB_OK;
     struct block_result result = {.events_ns = NAN};
-    *timed->status = take_block(timed, block, &result);
-    if (*timed->status == TB_OK && run_stopped(state)) /* an unfinished block is no block */
+    enum tb_status status = take_block(state, cell, block, warm, &result);
+    if (status == TB_OK && run_stopped(state))
         block_result_free(&result);
-    else if (*timed->status == TB_OK)
-        *timed->status = keep_block(timed, block, &result);
+    else if (status == TB_OK)
+        status = keep_block(state, cell, block, &result);
     progress_step(&state->progress, record->cell->name);
+    return status;
 }
 
 /* Google Benchmark asks for the next repetition of a cell. */
@@ -244,7 +240,8 @@ static void measure(void *context, size_t cell, struct gbench_block *out) {
     struct timed_cell *timed = (struct timed_cell *)context + cell;
     const struct cell_record *record = &timed->state->result->cells[cell];
     const int32_t block = timed->next++;
-    next_block(timed, block);
+    if (block >= timed->replayed && *timed->status == TB_OK)
+        *timed->status = run_block(timed->state, cell, block, block == timed->replayed);
     const char *refused = *timed->status != TB_OK            ? "the run ended with an error"
                           : record->verdict != GATE_ACCEPTED ? record->reason
                           : record->unmeasured[0]            ? record->unmeasured

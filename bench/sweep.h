@@ -90,6 +90,12 @@ struct plan_pair {
     const char *kernel, *beside;
 };
 
+/* Timed cells of `kernel` alone that `beside` has too. filter and case_name may then name the cell
+ * of either. */
+struct plan_pair {
+    const char *kernel, *beside;
+};
+
 struct plan_options {
     const char *profile; /* name in profile_dir, "default", or a path ending in .json */
     const char *profile_dir;
@@ -105,6 +111,7 @@ struct plan_options {
     int64_t seed;
     const char *filter;    /* POSIX extended regex on names, NULL = all */
     const char *case_name; /* one cell alone, Google Benchmark's suffixes ignored, NULL = all */
+    const struct plan_pair *pair; /* one side of --ab; NULL = none */
 };
 
 /* Cells that share an input (family, vocab, batch, stride) stand together, p outside kernel in

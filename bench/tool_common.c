@@ -32,8 +32,7 @@ static bool is_folder(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* The folder of the running executable, without a slash at its end. */
-static bool executable_dir(char *dir, size_t bytes) {
+bool tool_executable_dir(char *dir, size_t bytes) {
     const ssize_t length = readlink("/proc/self/exe", dir, bytes - 1);
     if (length <= 0)
         return false;
@@ -60,7 +59,7 @@ enum tb_status tool_profile_dir(const struct options *options, char *dir, size_t
                           "%s names it as the folder of profiles, but it is none", from);
     }
     char self[480];
-    if (executable_dir(self, sizeof self)) {
+    if (tool_executable_dir(self, sizeof self)) {
         snprintf(dir, bytes, "%s/../share/topp-bench/profiles", self);
         if (is_folder(dir))
             return TB_OK;
@@ -75,7 +74,7 @@ enum tb_status tool_profile_dir(const struct options *options, char *dir, size_t
 
 enum tb_status tool_plot_dir(char *dir, size_t bytes, struct tb_error *error) {
     char self[480];
-    if (executable_dir(self, sizeof self)) {
+    if (tool_executable_dir(self, sizeof self)) {
         snprintf(dir, bytes, "%s/../share/topp-bench/plots", self);
         if (is_folder(dir))
             return TB_OK;

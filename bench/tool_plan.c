@@ -6,9 +6,9 @@ const char *tool_out_folder(const struct options *options) {
     return options->out ? options->out : "sweep-out";
 }
 
-enum tb_status tool_resolve_whole(const struct options *options, enum kernel_device device,
-                                  bool any_device, struct tool_plan *resolved,
-                                  struct tb_error *error) {
+static enum tb_status resolve(const struct options *options, const struct plan_pair *pair,
+                              enum kernel_device device, bool any_device,
+                              struct tool_plan *resolved, struct tb_error *error) {
     enum tb_status status =
         tool_profile_dir(options, resolved->profile_dir, sizeof resolved->profile_dir, error);
     snprintf(resolved->captured_dir, sizeof resolved->captured_dir, "%s/captured",
@@ -21,7 +21,8 @@ enum tb_status tool_resolve_whole(const struct options *options, enum kernel_dev
                                    .have_seed = options->have_seed,
                                    .seed = options->seed,
                                    .filter = options->filter,
-                                   .case_name = options->case_name};
+                                   .case_name = options->case_name,
+                                   .pair = pair};
     if (status == TB_OK && options->input) {
         status = tool_plan_input(options, tool_out_folder(options), &resolved->input, error);
         snprintf(resolved->captured_dir, sizeof resolved->captured_dir, "%s", resolved->input.dir);
@@ -32,6 +33,18 @@ enum tb_status tool_resolve_whole(const struct options *options, enum kernel_dev
     if (status == TB_OK && options->slices)
         resolved->plan.unfrozen = true;
     return status;
+}
+
+enum tb_status tool_resolve_whole(const struct options *options, enum kernel_device device,
+                                  bool any_device, struct tool_plan *resolved,
+                                  struct tb_error *error) {
+    return resolve(options, NULL, device, any_device, resolved, error);
+}
+
+enum tb_status tool_resolve_pair(const struct options *options, const struct plan_pair *pair,
+                                 enum kernel_device device, struct tool_plan *resolved,
+                                 struct tb_error *error) {
+    return resolve(options, pair, device, false, resolved, error);
 }
 
 enum tb_status tool_resolve(const struct options *options, enum kernel_device device,

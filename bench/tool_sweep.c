@@ -16,10 +16,11 @@ static void ask_stop(int signal_number) {
     stop_asked = 1;
 }
 
-static void catch_signals(void) {
+volatile sig_atomic_t *tool_catch_stop(void) {
     struct sigaction action = {.sa_handler = ask_stop, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    return &stop_asked;
 }
 
 static bool wants_color(void) {
@@ -63,15 +64,15 @@ static void say_where(const char *out) {
             out, out);
 }
 
-/* The files are in place: binds them. */
-static enum tb_status leave_receipt(const struct options *options, const struct tool_plan *resolved,
-                                    struct tb_error *error) {
+enum tb_status tool_leave_receipt(const struct options *options, const struct tool_plan *resolved,
+                                  const struct plan_pair *pair, struct tb_error *error) {
     const struct receipt_request request = {
         .options = options,
         .plan = &resolved->plan,
         .out_dir = tool_out_folder(options),
         .family = options->input ? resolved->input.family : NULL,
         .captured_dir = resolved->captured_dir,
+        .pair = pair,
     };
     return receipt_make(&request, error);
 }
@@ -92,7 +93,6 @@ int tool_sweep(const struct options *options) {
     if (status == TB_OK)
         status = tool_open_device(kind, &settings, &device, &error);
     if (status == TB_OK) {
-        catch_signals();
         const struct sweep_run run = {
             .plan = &resolved.plan,
             .device = device,
@@ -109,14 +109,14 @@ int tool_sweep(const struct options *options) {
             .progress = stderr,
             .threads = options->threads,
             .slices = options->slices,
-            .stop = &stop_asked,
+            .stop = tool_catch_stop(),
             .gbench_flags = (const char *const *)options->passed,
             .gbench_flag_count = (size_t)options->passed_count,
         };
         status = sweep_execute(&run, &result, &error);
     }
     if (status == TB_OK)
-        status = leave_receipt(options, &resolved, &error);
+        status = tool_leave_receipt(options, &resolved, NULL, &error);
     int exit_code = status == TB_OK ? sweep_exit_code(&result) : tb_exit_code(status);
     if (status == TB_OK)
         say_where(tool_out_folder(options));

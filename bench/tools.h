@@ -6,6 +6,7 @@
 #include "bench/options.h"
 
 int tool_sweep(const struct options *options); /* --sweep */
+int tool_ab(const struct options *options);
 int tool_list(const struct options *options);
 int tool_oracle(const struct options *options);
 int tool_apply(const struct options *options);
@@ -61,9 +62,23 @@ enum tb_status tool_resolve(const struct options *options, enum kernel_device de
 enum tb_status tool_resolve_whole(const struct options *options, enum kernel_device device,
                                   bool any_device, struct tool_plan *resolved,
                                   struct tb_error *error);
+/* One side of --ab: --out is that side's folder. */
+enum tb_status tool_resolve_pair(const struct options *options, const struct plan_pair *pair,
+                                 enum kernel_device device, struct tool_plan *resolved,
+                                 struct tb_error *error);
 void tool_plan_free(struct tool_plan *resolved);
 
 /* --out of a sweep, or its default. */
 const char *tool_out_folder(const struct options *options);
+
+/* Binds the files in --out, which must be in place. pair: NULL but for a side of --ab. */
+enum tb_status tool_leave_receipt(const struct options *options, const struct tool_plan *resolved,
+                                  const struct plan_pair *pair, struct tb_error *error);
+
+/* SIGINT and SIGTERM raise this flag once; a second one ends the program. */
+volatile sig_atomic_t *tool_catch_stop(void);
+
+/* The folder of the running executable, without a slash at its end. */
+bool tool_executable_dir(char *dir, size_t bytes);
 
 #endif

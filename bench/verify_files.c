@@ -59,14 +59,15 @@ static void verify_output(struct verification *verification, const char *name, c
 
 void verify_outputs(struct verification *verification) {
     const json_t *outputs = json_object_get(verification->receipt, "outputs");
+    const char *const *names = receipt_outputs(json_object_get(verification->receipt, "request"));
     char path[4200];
     json_error_t fault;
     size_t expected = 0;
-    for (; receipt_outputs[expected]; expected++) {
+    for (; names[expected]; expected++) {
         const json_t *output = json_array_get(outputs, expected);
         const char *file = json_string_value(json_object_get(output, "file"));
-        const bool named = file && !strcmp(file, receipt_outputs[expected]);
-        verify_output(verification, receipt_outputs[expected],
+        const bool named = file && !strcmp(file, names[expected]);
+        verify_output(verification, names[expected],
                       named ? json_string_value(json_object_get(output, "sha256")) : NULL);
     }
     if (json_array_size(outputs) != expected)

@@ -128,6 +128,8 @@ static void resolve(struct verification *verification, const char *path, const c
     char text[900];
     const json_t *seed = request_value(verification, "seed");
     const char *device = request_text(verification, "device");
+    const struct plan_pair pair = {request_text(verification, "kernel"),
+                                   request_text(verification, "beside")};
     const struct plan_options request = {
         .profile = path,
         .profile_dir = dir,
@@ -138,6 +140,7 @@ static void resolve(struct verification *verification, const char *path, const c
         .seed = json_integer_value(seed),
         .filter = request_text(verification, "filter"),
         .case_name = request_text(verification, "case"),
+        .pair = pair.kernel && pair.beside ? &pair : NULL,
     };
     enum tb_status status = plan_load(&request, &verification->plan, &error);
     if (status == TB_OK)

@@ -2,6 +2,7 @@
 #ifndef TOPP_CI_COMMAND_H
 #define TOPP_CI_COMMAND_H
 
+#include "oracle/share.h"
 #include "oracle/status.h"
 
 #include <stdbool.h>
@@ -22,10 +23,6 @@ extern const char command_exit_codes[];
 /* Prints the error to standard error; returns its exit code. */
 int command_fail(const struct tb_error *error);
 
-/* A share: "5%" and "0.05" mean the same, one twentieth; a bare number of 1 or more is refused,
- * since 5 could mean 5% or 500%. least <= value <= most. */
-enum tb_status share_parse(const char *option, const char *text, double least, double most,
-                           double *value, struct tb_error *error);
 enum tb_status whole_parse(const char *option, const char *text, long least, long most, long *value,
                            struct tb_error *error);
 
