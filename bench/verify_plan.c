@@ -1,4 +1,5 @@
 /* --verify: the profile, the cells it resolves to, and this machine. */
+#include "bench/plan_again.h"
 #include "bench/shard.h"
 #include "bench/sources.h"
 #include "bench/tools.h"
@@ -23,44 +24,6 @@ static const char *request_text(const struct verification *verification, const c
 
 static const json_t *request_value(const struct verification *verification, const char *name) {
     return json_object_get(json_object_get(verification->receipt, "request"), name);
-}
-
-/* Where the run found it, else the folder of profiles under the same name. */
-static bool find_profile(struct verification *verification, const char *dir, char *path,
-                         size_t bytes) {
-    const char *profile = request_text(verification, "profile");
-    if (!profile)
-        return false;
-    const char *slash = strrchr(profile, '/');
-    snprintf(path, bytes, "%s", profile);
-    if (slash && !verification->options->profile_dir && access(path, R_OK) == 0)
-        return true;
-    snprintf(path, bytes, "%s/%s", dir, slash ? slash + 1 : profile);
-    return access(path, R_OK) == 0;
-}
-
-static bool dir_holds(const char *dir, const char *family) {
-    char path[4400];
-    const char *equals = strchr(family, '=');
-    snprintf(path, sizeof path, "%s/%s.npy", dir, equals ? equals + 1 : family);
-    return access(path, R_OK) == 0;
-}
-
-/* A user's file: where the run found it, else beside the receipt. */
-static bool find_input(struct verification *verification, const char *profile_dir) {
-    const char *family = request_text(verification, "family");
-    const char *dir = request_text(verification, "input_dir");
-    char *captured = verification->captured_dir;
-    const size_t bytes = sizeof verification->captured_dir;
-    snprintf(captured, bytes, "%s/captured", profile_dir);
-    if (!family)
-        return true;
-    if (dir && dir_holds(dir, family)) {
-        snprintf(captured, bytes, "%s", dir);
-        return true;
-    }
-    snprintf(captured, bytes, "%s", verification->dir);
-    return dir_holds(captured, family);
 }
 
 static void verify_settings(struct verification *verification, const struct cell *cell,
@@ -123,26 +86,10 @@ static enum tb_status select_shard(struct verification *verification, struct tb_
     return status;
 }
 
-static void resolve(struct verification *verification, const char *path, const char *dir) {
+static void resolve(struct verification *verification, const struct plan_again *again) {
     struct tb_error error = TB_ERROR_INIT;
     char text[900];
-    const json_t *seed = request_value(verification, "seed");
-    const char *device = request_text(verification, "device");
-    const struct plan_pair pair = {request_text(verification, "kernel"),
-                                   request_text(verification, "beside")};
-    const struct plan_options request = {
-        .profile = path,
-        .profile_dir = dir,
-        .captured_dir = verification->captured_dir,
-        .device = device && !strcmp(device, "cuda") ? KERNEL_DEVICE_CUDA : KERNEL_DEVICE_CPU,
-        .family = request_text(verification, "family"),
-        .have_seed = json_is_integer(seed),
-        .seed = json_integer_value(seed),
-        .filter = request_text(verification, "filter"),
-        .case_name = request_text(verification, "case"),
-        .pair = pair.kernel && pair.beside ? &pair : NULL,
-    };
-    enum tb_status status = plan_load(&request, &verification->plan, &error);
+    enum tb_status status = plan_again_load(again, &verification->plan, &error);
     if (status == TB_OK)
         status = select_shard(verification, &error);
     if (status == TB_OK)
@@ -154,21 +101,25 @@ static void resolve(struct verification *verification, const char *path, const c
 
 void verify_plan(struct verification *verification) {
     struct tb_error error = TB_ERROR_INIT;
-    char dir[512], path[4200], hex[SHA256_HEX_BYTES];
+    char dir[512], hex[SHA256_HEX_BYTES];
     const json_t *run = json_object_get(verification->receipt, "run");
     const json_t *bound = json_object_get(json_object_get(run, "profile"), "sha256");
     if (tool_profile_dir(verification->options, dir, sizeof dir, &error) != TB_OK)
         snprintf(dir, sizeof dir, ".");
-    if (!find_profile(verification, dir, path, sizeof path)) {
+    struct plan_again again = {.request = json_object_get(verification->receipt, "request"),
+                               .receipt_dir = verification->dir,
+                               .profile_dir = dir,
+                               .profile_dir_wins = verification->options->profile_dir != NULL};
+    if (!plan_again_profile(&again)) {
         receipt_add(&verification->items, RECEIPT_ELSEWHERE, "profile",
                     request_text(verification, "profile") ? request_text(verification, "profile")
                                                           : "(without name)",
                     "is not here: --profile-dir names the folder it is in");
         return;
     }
-    sha256_file(path, hex, NULL);
+    sha256_file(again.profile, hex, NULL);
     json_t *is = json_string(hex);
-    verify_equal(verification, "profile", path, bound, is);
+    verify_equal(verification, "profile", again.profile, bound, is);
     json_decref(is);
     json_t *slices = json_object_get(run, "slices");
     verify_equal(verification, "run", "request.slices", request_value(verification, "slices"),
@@ -180,12 +131,15 @@ void verify_plan(struct verification *verification) {
     if (!json_is_null(family)) /* a user's file stands in every cell's name */
         verify_equal(verification, "run", "request.family", family,
                      json_object_get(first, "family"));
-    if (!find_input(verification, dir)) {
+    const bool found = plan_again_input(&again);
+    snprintf(verification->captured_dir, sizeof verification->captured_dir, "%s",
+             again.captured_dir);
+    if (!found) {
         receipt_add(&verification->items, RECEIPT_ELSEWHERE, "plan", "input",
                     "the file of %s is not here", request_text(verification, "family"));
         return;
     }
-    resolve(verification, path, dir);
+    resolve(verification, &again);
 }
 
 /* Another compiler or machine is no change of the run: it only cannot be shown here. */
