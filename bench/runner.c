@@ -1,5 +1,6 @@
 #include "bench/run_state.h"
 
+#include "bench/plan_hash.h"
 #include "bench/sources.h"
 #include "bench/summary.h"
 
@@ -56,23 +57,6 @@ static json_t *describe_build(const struct build_info *build) {
                      build->cuda_compiler, "cuda_flags", build->cuda_flags);
 }
 
-/* The resolved cells in order: names say everything but what is drawn, timed and expected. */
-static void hash_plan(const struct plan *plan, char sha256[65]) {
-    json_t *cells = json_array();
-    for (size_t i = 0; i < plan->count; i++) {
-        const struct cell *cell = &plan->cells[i];
-        json_array_append_new(cells, json_pack("[s, I, i, b, s]", cell->name,
-                                               (json_int_t)cell->seed, (int)cell->draws,
-                                               (int)cell->timed, expectation_name(cell->expect)));
-    }
-    char *text = json_dumps(cells, JSON_COMPACT);
-    sha256[0] = '\0';
-    if (text)
-        bytes_sha256(text, strlen(text), sha256);
-    free(text);
-    json_decref(cells);
-}
-
 static void describe_run(struct run_state *state) {
     const struct sweep_run *run = state->run;
     const struct plan *plan = state->plan;
@@ -86,7 +70,7 @@ static void describe_run(struct run_state *state) {
     strftime(info->date, sizeof info->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     snprintf(info->profile_name, sizeof info->profile_name, "%s", plan->profile_name);
     memcpy(info->profile_sha256, plan->profile_sha256, sizeof info->profile_sha256);
-    hash_plan(plan, info->plan_sha256);
+    plan_hash_cells(plan, info->plan_sha256);
     snprintf(info->sources_sha256, sizeof info->sources_sha256, "%s",
              run->sources_sha256 ? run->sources_sha256 : "");
     info->shard = plan->shard;

@@ -1,6 +1,6 @@
 #include "bench/shard.h"
 
-#include "oracle/receipt.h"
+#include "bench/plan_hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -147,26 +147,6 @@ enum tb_status shard_assign(const struct plan *plan, const int64_t *cost_ns, int
     return status;
 }
 
-/* Of the names in order, separated by line breaks. */
-static enum tb_status hash_list(const struct plan *plan, char hex[65], struct tb_error *error) {
-    size_t bytes = 0, at = 0;
-    for (size_t i = 0; i < plan->count; i++)
-        bytes += strlen(plan->cells[i].name) + 1;
-    char *text = malloc(bytes + 1);
-    if (!text)
-        return tb_fail(error, TB_NO_MEMORY, "no memory for the names of %zu cells", plan->count);
-    for (size_t i = 0; i < plan->count; i++) {
-        const size_t length = strlen(plan->cells[i].name);
-        if (i > 0)
-            text[at++] = '\n';
-        memcpy(text + at, plan->cells[i].name, length);
-        at += length;
-    }
-    sha256_memory(text, at, hex);
-    free(text);
-    return TB_OK;
-}
-
 enum tb_status shard_select(struct plan *plan, int32_t index, int32_t count,
                             struct tb_error *error) {
     struct plan_shard shard = {.index = index, .count = count, .cells = plan->count};
@@ -178,7 +158,7 @@ enum tb_status shard_select(struct plan *plan, int32_t index, int32_t count,
     if (status == TB_OK && (index < 1 || index > count))
         status = tb_fail(error, TB_USAGE, "there is no shard %d of %d", index, count);
     if (status == TB_OK)
-        status = hash_list(plan, shard.list_sha256, error);
+        status = plan_hash_names(plan, shard.list_sha256, error);
     if (status == TB_OK) {
         shard_costs(plan, cost_ns);
         status = shard_assign(plan, cost_ns, count, shard_of, error);
