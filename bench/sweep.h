@@ -90,12 +90,6 @@ struct plan_pair {
     const char *kernel, *beside;
 };
 
-/* Timed cells of `kernel` alone that `beside` has too. filter and case_name may then name the cell
- * of either. */
-struct plan_pair {
-    const char *kernel, *beside;
-};
-
 struct plan_options {
     const char *profile; /* name in profile_dir, "default", or a path ending in .json */
     const char *profile_dir;
