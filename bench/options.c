@@ -200,7 +200,7 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
         options->force = true;
         return 0;
     case KEY_BLOCKS:
-        return parse_small(parsing, row, value, 2, 10000, &options->blocks);
+        return parse_small(parsing, row, value, 1, 10000, &options->blocks);
     case KEY_MARGIN:
         options->margin = value;
         return 0;

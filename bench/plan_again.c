@@ -43,6 +43,14 @@ bool plan_again_input(struct plan_again *again) {
     return dir_holds(again->captured_dir, family);
 }
 
+/* --ab: both names or none. */
+static bool pair_is_whole(const struct plan_again *again, const struct plan_pair *pair) {
+    const json_t *kernel = json_object_get(again->request, "kernel");
+    const json_t *beside = json_object_get(again->request, "beside");
+    const bool none = (!kernel || json_is_null(kernel)) && (!beside || json_is_null(beside));
+    return none || (pair->kernel && pair->beside);
+}
+
 enum tb_status plan_again_load(const struct plan_again *again, struct plan *plan,
                                struct tb_error *error) {
     const json_t *seed = json_object_get(again->request, "seed");
@@ -60,5 +68,8 @@ enum tb_status plan_again_load(const struct plan_again *again, struct plan *plan
         .case_name = text_of(again, "case"),
         .pair = pair.kernel && pair.beside ? &pair : NULL,
     };
+    if (!pair_is_whole(again, &pair))
+        return tb_fail(error, TB_UNREADABLE,
+                       "request.kernel and request.beside are no pair of --ab");
     return plan_load(&options, plan, error);
 }

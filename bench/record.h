@@ -78,7 +78,8 @@ struct run_info {
     char profile_name[64], profile_sha256[65];
     char plan_sha256[65]; /* of the resolved cells: names and settings in order */
     char sources_sha256[65];
-    struct plan_shard shard; /* index 0: the whole plan ran */
+    char profile_file[4096], input[4096]; /* of the user's own, "" when there is none */
+    struct plan_shard shard;              /* index 0: the whole plan ran */
     int64_t seed;
     bool unfrozen, subset, resumed;
     int32_t slices; /* as asked for, 0 = as upstream */

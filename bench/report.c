@@ -40,25 +40,6 @@ static void put_number(FILE *stream, double value, const char *format) {
     fputs("</td>", stream);
 }
 
-/* The command that runs this cell alone again, with what the run was given. */
-static void put_command(FILE *stream, const json_t *run, const json_t *cell) {
-    char profile[128];
-    snprintf(profile, sizeof profile, "%s", plot_text(json_object_get(run, "profile"), "name"));
-    fputs("bench_topp --profile ", stream);
-    page_text(stream, profile);
-    fputs(" --device ", stream);
-    page_text(stream, plot_text(cell, "device"));
-    const json_t *slices = json_object_get(run, "slices");
-    if (json_is_true(json_object_get(run, "unfrozen")))
-        fprintf(stream, " --seed %lld",
-                (long long)json_integer_value(json_object_get(run, "seed")));
-    if (json_integer_value(slices) > 0)
-        fprintf(stream, " --slices %lld", (long long)json_integer_value(slices));
-    fputs(" --case &#39;", stream);
-    page_text(stream, plot_text(cell, "name"));
-    fputs("&#39;", stream);
-}
-
 static const char *verdict_of(const json_t *cell) {
     const char *verdict = plot_text(cell, "verdict");
     return *verdict ? verdict : "not judged";
@@ -84,7 +65,7 @@ static void put_row(FILE *stream, const json_t *run, const json_t *cell) {
     fputs("\"><details><summary>", stream);
     page_text(stream, name);
     fputs("</summary><code>", stream);
-    put_command(stream, run, cell);
+    page_command(stream, run, name);
     fputs("</code>", stream);
     static const char *const reasons[] = {"reason", "unmeasured", "expect_why"};
     static const char *const leads[] = {"", "Not measured: ", "The profile expects it: "};

@@ -152,6 +152,53 @@ bool page_svg(FILE *stream, const char *path, const char *prefix) {
     return good;
 }
 
+/* One word of a command line. */
+static void put_word(FILE *stream, const char *word) {
+    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@%+-";
+    if (*word && strspn(word, plain) == strlen(word)) {
+        page_text(stream, word);
+        return;
+    }
+    fputs("&#39;", stream);
+    for (; *word; word++) {
+        const char letter[2] = {*word, '\0'};
+        if (*word == '\'')
+            fputs("&#39;\\&#39;&#39;", stream);
+        else
+            page_text(stream, letter);
+    }
+    fputs("&#39;", stream);
+}
+
+static void put_option(FILE *stream, const char *name, const char *value) {
+    if (!value || !*value)
+        return;
+    fprintf(stream, " --%s ", name);
+    put_word(stream, value);
+}
+
+static const char *member(const json_t *object, const char *name) {
+    return json_string_value(json_object_get(object, name));
+}
+
+void page_command(FILE *stream, const json_t *run, const char *cell) {
+    const json_t *profile = json_object_get(run, "profile"), *seed = json_object_get(run, "seed");
+    const char *file = member(profile, "file"), *input = member(run, "input");
+    const char *timer = member(json_object_get(run, "device"), "timer");
+    fputs("bench_topp", stream);
+    put_option(stream, "profile", file ? file : member(profile, "name"));
+    put_option(stream, "device", member(run, "device_kind"));
+    put_option(stream, "input", input);
+    if (json_is_true(json_object_get(run, "unfrozen")))
+        fprintf(stream, " --seed %lld", (long long)json_integer_value(seed));
+    if (json_integer_value(json_object_get(run, "slices")) > 0)
+        fprintf(stream, " --slices %lld",
+                (long long)json_integer_value(json_object_get(run, "slices")));
+    if (timer && !strcmp(timer, "events"))
+        put_option(stream, "timer", timer);
+    put_option(stream, "case", cell);
+}
+
 static void put_value(FILE *stream, const json_t *value) {
     if (json_is_string(value)) {
         page_text(stream, json_string_value(value));

@@ -18,6 +18,10 @@ void page_text(FILE *stream, const char *text);
  * False when it cannot be read. */
 bool page_svg(FILE *stream, const char *path, const char *prefix);
 
+/* The command that runs a cell alone again, with what its run was given; quoted for a shell. run:
+ * of results.json. */
+void page_command(FILE *stream, const json_t *run, const char *cell);
+
 /* An object as a two-column table, nested members as outer.inner. */
 void page_object(FILE *stream, const json_t *object);
 

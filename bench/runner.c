@@ -73,6 +73,9 @@ static void describe_run(struct run_state *state) {
     plan_hash_cells(plan, info->plan_sha256);
     snprintf(info->sources_sha256, sizeof info->sources_sha256, "%s",
              run->sources_sha256 ? run->sources_sha256 : "");
+    snprintf(info->profile_file, sizeof info->profile_file, "%s",
+             run->profile_file ? run->profile_file : "");
+    snprintf(info->input, sizeof info->input, "%s", run->input ? run->input : "");
     info->shard = plan->shard;
     info->seed = plan->seed;
     info->unfrozen = plan->unfrozen;

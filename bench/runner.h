@@ -18,6 +18,8 @@ struct sweep_run {
     struct device *device;
     const char *out_dir;            /* made if missing */
     const char *captured_dir;       /* where captured=NAME is looked up */
+    const char *input;              /* --input: the user's file that is swept over; NULL = none */
+    const char *profile_file;       /* a profile given by path; NULL: by its name */
     const char *sources_sha256;     /* hash of the compiled-in sources; NULL counts as "" */
     const struct build_info *build; /* goes into the result file; NULL = unknown */
     bool resume;                    /* go on from out_dir's journal; without one: start afresh */

@@ -48,7 +48,7 @@ static enum tb_status resolve_side(const struct options *options, int which,
     return status;
 }
 
-static void describe_run(const struct ab_side *side, const struct options *options,
+static void describe_run(struct ab_side *side, const struct options *options,
                          struct device *device, const char *sources, struct sweep_run *run) {
     *run = (struct sweep_run){
         .plan = &side->resolved.plan,
@@ -65,6 +65,7 @@ static void describe_run(const struct ab_side *side, const struct options *optio
         .slices = options->slices,
         .stop = tool_catch_stop(),
     };
+    tool_own_files(options, &side->resolved, run);
 }
 
 static enum tb_status execute(const struct options *options, struct ab_side sides[2],

@@ -2,6 +2,9 @@
 #include "bench/shard.h"
 #include "bench/tools.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 const char *tool_out_folder(const struct options *options) {
     return options->out ? options->out : "sweep-out";
 }
@@ -53,6 +56,29 @@ enum tb_status tool_resolve(const struct options *options, enum kernel_device de
     if (status == TB_OK && options->shard_count)
         status = shard_select(&resolved->plan, options->shard_index, options->shard_count, error);
     return status;
+}
+
+static void absolute(const char *path, char *whole, size_t bytes) {
+    char *real = realpath(path, NULL);
+    snprintf(whole, bytes, "%s", real ? real : path);
+    free(real);
+}
+
+void tool_own_files(const struct options *options, struct tool_plan *resolved,
+                    struct sweep_run *run) {
+    const char *profile = options->profile ? options->profile : "";
+    const size_t length = strlen(profile);
+    char path[sizeof resolved->input.dir + sizeof resolved->input.family + 8];
+    if (length > 5 && !strcmp(profile + length - 5, ".json")) {
+        absolute(profile, resolved->profile_file, sizeof resolved->profile_file);
+        run->profile_file = resolved->profile_file;
+    }
+    if (!options->input)
+        return;
+    snprintf(path, sizeof path, "%s/%s.npy", resolved->input.dir,
+             strchr(resolved->input.family, '=') + 1);
+    absolute(path, resolved->input.path, sizeof resolved->input.path);
+    run->input = resolved->input.path;
 }
 
 void tool_plan_free(struct tool_plan *resolved) {

@@ -93,7 +93,7 @@ int tool_sweep(const struct options *options) {
     if (status == TB_OK)
         status = tool_open_device(kind, &settings, &device, &error);
     if (status == TB_OK) {
-        const struct sweep_run run = {
+        struct sweep_run run = {
             .plan = &resolved.plan,
             .device = device,
             .out_dir = tool_out_folder(options),
@@ -113,6 +113,7 @@ int tool_sweep(const struct options *options) {
             .gbench_flags = (const char *const *)options->passed,
             .gbench_flag_count = (size_t)options->passed_count,
         };
+        tool_own_files(options, &resolved, &run);
         status = sweep_execute(&run, &result, &error);
     }
     if (status == TB_OK)

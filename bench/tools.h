@@ -4,6 +4,7 @@
 #define TOPP_BENCH_TOOLS_H
 
 #include "bench/options.h"
+#include "bench/runner.h"
 
 int tool_sweep(const struct options *options); /* --sweep */
 int tool_ab(const struct options *options);
@@ -45,6 +46,7 @@ enum tb_status tool_check_writable(const char *path, struct tb_error *error);
 struct tool_input {
     char dir[512];    /* captured_dir to use */
     char family[128]; /* "captured=NAME" */
+    char path[4096];  /* of the file that is read, absolute where it can be */
 };
 enum tb_status tool_plan_input(const struct options *options, const char *out_dir,
                                struct tool_input *input, struct tb_error *error);
@@ -54,6 +56,7 @@ struct tool_plan {
     struct plan plan;
     struct tool_input input;
     char profile_dir[512], captured_dir[600];
+    char profile_file[4096]; /* --profile FILE.json: absolute where it can be */
 };
 /* any_device: a profile for another device may be listed. */
 enum tb_status tool_resolve(const struct options *options, enum kernel_device device,
@@ -67,6 +70,10 @@ enum tb_status tool_resolve_pair(const struct options *options, const struct pla
                                  enum kernel_device device, struct tool_plan *resolved,
                                  struct tb_error *error);
 void tool_plan_free(struct tool_plan *resolved);
+
+/* What a run notes of the user's own files. */
+void tool_own_files(const struct options *options, struct tool_plan *resolved,
+                    struct sweep_run *run);
 
 /* --out of a sweep, or its default. */
 const char *tool_out_folder(const struct options *options);

@@ -10,9 +10,11 @@ static json_t *info_to_json(const struct run_info *info) {
     json_t *json = json_object();
     json_object_set_new(json, "id", json_string(info->id));
     json_object_set_new(json, "date", json_string(info->date));
-    json_object_set_new(
-        json, "profile",
-        json_pack("{s:s, s:s}", "name", info->profile_name, "sha256", info->profile_sha256));
+    json_object_set_new(json, "profile",
+                        json_pack("{s:s, s:s, s:s?}", "name", info->profile_name, "sha256",
+                                  info->profile_sha256, "file",
+                                  info->profile_file[0] ? info->profile_file : NULL));
+    json_object_set_new(json, "input", info->input[0] ? json_string(info->input) : json_null());
     json_object_set_new(json, "plan_sha256", json_string(info->plan_sha256));
     json_object_set_new(json, "shard", shard_to_json(&info->shard));
     json_object_set_new(json, "sources_sha256",

@@ -77,6 +77,14 @@ static const struct line refused[] = {
     {"seed word", {"--sweep", "--seed", "x"}, "--seed: 'x' is not a whole number"},
     {"seed with rest", {"--sweep", "--seed", "1.5"}, "--seed: '1.5' is not"},
     {"seed too great", {"--sweep", "--seed", "9223372036854775808"}, "--seed:"},
+    {"ab without B", {"--ab", "exact"}, "--ab needs two kernels"},
+    {"ab with three", {"--ab", "exact", "sort", "stock"}, "'stock' belongs to no option"},
+    {"ab and sweep", {"--sweep", "--ab", "exact", "sort"}, "--sweep and --ab"},
+    {"odd blocks", {"--ab", "exact", "sort", "--blocks", "7"}, "--blocks: an even number"},
+    {"margin of unclear meaning", {"--ab", "exact", "sort", "--margin", "5"}, "could mean 5%"},
+    {"margin word", {"--ab", "exact", "sort", "--margin", "x"}, "--margin: 'x' is no share"},
+    {"margin with sweep", {"--sweep", "--margin", "5%"}, "--margin does not go with --sweep"},
+    {"gate-only with ab", {"--ab", "exact", "sort", "--gate-only"}, "--gate-only does not go"},
     {"slices zero", {"--sweep", "--slices", "0"}, "--slices: '0' is not"},
     {"slices too many", {"--sweep", "--slices", "33"}, "--slices: '33' is not"},
     {"threads zero", {"--sweep", "--threads", "0"}, "--threads: '0' is not"},
@@ -171,6 +179,10 @@ static void test_taken(void **state) {
     assert_string_equal(o.passed[0], "--benchmark_format=json");
     take(&(struct line){"help wins", {"--sweep", "--help", "--list"}, NULL}, &o);
     assert_int_equal(o.mode, MODE_HELP);
+    take(&(struct line){"ab", {"--ab", "exact", "--strict", "sort", "--margin=5%"}, NULL}, &o);
+    assert_true(o.mode == MODE_AB && o.strict && !o.blocks);
+    assert_string_equal(o.subject, "exact");
+    assert_string_equal(o.against, "sort");
     take(&(struct line){"verify", {"--verify", "r.json", "--strict"}, NULL}, &o);
     assert_true(o.mode == MODE_VERIFY && o.strict);
 }

@@ -2,6 +2,8 @@
  * not be drawn. Skipped without gnuplot, but for what happens without it. */
 #include "program.h"
 
+#include "bench/inputs.h"
+
 #include "oracle/gumbel_noise.h"
 
 #include <stdarg.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char made_up[] = TOPP_SOURCE_DIR "/tests/data/plot/results.json";
@@ -328,6 +331,55 @@ static void test_report(void **state) {
     program_free(&run);
 }
 
+/* The page's command of a cell of one's own file and profile runs that cell again. */
+static void test_report_own_files(void **state) {
+    (void)state;
+    char rows[128], profile[128], out[128], again[128], command[2400];
+    snprintf(rows, sizeof rows, "%s/of my own", folder);
+    assert_int_equal(mkdir(rows, 0777), 0);
+    snprintf(rows, sizeof rows, "%s/of my own/rows.npy", folder);
+    snprintf(profile, sizeof profile, "%s/mine.json", folder);
+    snprintf(out, sizeof out, "%s/own", folder);
+    snprintf(again, sizeof again, "%s/own-again", folder);
+    float *logits = calloc(4 * 50, sizeof *logits);
+    assert_non_null(logits);
+    for (int i = 0; i < 200; i++)
+        logits[i] = (float)(i * 37 % 50) * 0.1f;
+    struct tb_error error = TB_ERROR_INIT;
+    assert_int_equal(npy_write(rows, logits, 4, 50, 50, &error), TB_OK);
+    free(logits);
+    char *smoke = file_text(TOPP_SOURCE_DIR "/profiles/smoke.json", NULL);
+    file_write(profile, smoke, strlen(smoke));
+    free(smoke);
+    struct program_run run =
+        program_run((const char *[]){"--sweep", "--device", "cpu", "--profile", profile, "--input",
+                                     rows, "--filter", "topp/exact", "--out", out, NULL});
+    if (run.exit_code != 0)
+        fail_msg("exit %d: %s", run.exit_code, run.errors);
+    program_free(&run);
+    run = program_run((const char *[]){"--report", out, NULL});
+    assert_int_equal(run.exit_code, 0);
+    program_free(&run);
+    char *html = text_in("own/report.html");
+    const char *at = strstr(html, "<code>bench_topp ");
+    assert_non_null(at);
+    const char *end = strstr(at, "</code>");
+    snprintf(command, sizeof command, "'%s' ", TOPP_PROGRAM);
+    for (at += strlen("<code>bench_topp "); at < end; at++) {
+        const bool quote = !strncmp(at, "&#39;", 5);
+        const size_t length = strlen(command);
+        command[length] = quote ? '\'' : *at;
+        command[length + 1] = '\0';
+        at += quote ? 4 : 0;
+    }
+    free(html);
+    assert_has(command, " --input '");
+    snprintf(command + strlen(command), sizeof command - strlen(command),
+             " --out '%s' >/dev/null 2>&1", again);
+    if (system(command) != 0)
+        fail_msg("does not run again: %s", command);
+}
+
 /* Broken files are refused with their line, before anything is written. */
 static void test_broken(void **state) {
     (void)state;
@@ -396,8 +448,8 @@ int main(void) {
         cmocka_unit_test(test_gap),         cmocka_unit_test(test_zero),
         cmocka_unit_test(test_locale),      cmocka_unit_test(test_literal),
         cmocka_unit_test(test_history),     cmocka_unit_test(test_noise_data),
-        cmocka_unit_test(test_report),      cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_no_gnuplot),
+        cmocka_unit_test(test_report),      cmocka_unit_test(test_report_own_files),
+        cmocka_unit_test(test_broken),      cmocka_unit_test(test_no_gnuplot),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     scratch_remove(folder);
