@@ -94,7 +94,8 @@ static double bytes_moved(const struct cell *cell) {
     double elements = (double)cell->batch * (double)cell->vocab;
     switch (cell->kind) {
     case CELL_TOPP:
-        return 2.0 * 4.0 * elements;
+        return cell->topp->output == TOPP_IDS ? 4.0 * elements + 8.0 * (double)cell->batch
+                                              : 2.0 * 4.0 * elements;
     case CELL_GUMBEL:
         return 4.0 * elements + 8.0 * (double)cell->batch;
     case CELL_GUMBEL_STATISTIC:

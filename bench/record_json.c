@@ -120,6 +120,9 @@ static void put_settings(json_t *json, const struct cell *cell) {
     json_object_set_new(json, "name", json_string(cell->name));
     json_object_set_new(json, "kind", json_string(kinds[cell->kind]));
     json_object_set_new(json, "kernel", json_string(topp ? cell->topp->name : cell->gumbel->name));
+    json_object_set_new(
+        json, "output",
+        json_string(gate_output_name(topp ? (enum gate_output)cell->topp->output : GATE_IDS)));
     json_object_set_new(json, "contract", topp ? json_string(cell->topp->contract) : json_null());
     json_object_set_new(json, "family", text_or_null(cell->family.text));
     json_object_set_new(json, "statistic", text_or_null(cell->statistic));
@@ -152,16 +155,21 @@ static json_t *rules_to_json(const struct cell_record *record) {
     return rules;
 }
 
+/* Does the cell's kernel leave a kept set, so that there is something to count? */
+static bool keeps_a_set(const struct cell *cell) {
+    return cell->kind == CELL_TOPP && cell->topp->output != TOPP_IDS;
+}
+
 static json_t *draws_to_json(const struct cell_record *record) {
-    bool topp = record->cell->kind == CELL_TOPP;
+    const bool sets = keeps_a_set(record->cell);
     json_t *draws = json_array();
     for (int32_t i = 0; i < record->draw_count; i++) {
         const struct draw_record *draw = &record->draws[i];
         json_t *json = json_object();
         json_object_set_new(json, "input_sha256", text_or_null(draw->input_sha256));
         json_object_set_new(json, "mask_sha256", text_or_null(draw->mask_sha256));
-        json_object_set_new(json, "kept", topp ? count_or_null(draw->kept) : json_null());
-        json_object_set_new(json, "oracle", topp ? count_or_null(draw->oracle) : json_null());
+        json_object_set_new(json, "kept", sets ? count_or_null(draw->kept) : json_null());
+        json_object_set_new(json, "oracle", sets ? count_or_null(draw->oracle) : json_null());
         json_object_set_new(json, "rows_equal", count_or_null(draw->rows_equal));
         json_array_append_new(draws, json);
     }
@@ -169,7 +177,7 @@ static json_t *draws_to_json(const struct cell_record *record) {
 }
 
 static void put_verdict(json_t *json, const struct cell_record *record) {
-    bool topp = record->cell->kind == CELL_TOPP;
+    const bool topp = record->cell->kind == CELL_TOPP, sets = keeps_a_set(record->cell);
     json_object_set_new(json, "verdict",
                         record->gated ? json_string(gate_verdict_name(record->verdict))
                                       : json_null());
@@ -187,16 +195,16 @@ static void put_verdict(json_t *json, const struct cell_record *record) {
     json_object_set_new(json, "rows_equal", json_integer(record->rows_equal));
     json_object_set_new(json, "rows_excused", json_integer(record->rows_excused));
     json_object_set_new(json, "rows_by_rule", topp ? rules_to_json(record) : json_null());
-    json_object_set_new(json, "kept", topp ? json_integer(record->kept) : json_null());
-    json_object_set_new(json, "oracle", topp ? json_integer(record->oracle) : json_null());
+    json_object_set_new(json, "kept", sets ? json_integer(record->kept) : json_null());
+    json_object_set_new(json, "oracle", sets ? json_integer(record->oracle) : json_null());
     json_object_set_new(json, "most_surplus",
-                        topp ? json_integer(record->most_surplus) : json_null());
+                        sets ? json_integer(record->most_surplus) : json_null());
     json_object_set_new(json, "most_missing",
-                        topp ? json_integer(record->most_missing) : json_null());
+                        sets ? json_integer(record->most_missing) : json_null());
     json_object_set_new(json, "surplus_mass",
-                        topp ? json_number(record->surplus_mass) : json_null());
+                        sets ? json_number(record->surplus_mass) : json_null());
     json_object_set_new(json, "missing_mass",
-                        topp ? json_number(record->missing_mass) : json_null());
+                        sets ? json_number(record->missing_mass) : json_null());
     json_object_set_new(json, "statistic_figures",
                         record->statistic ? json_incref(record->statistic) : json_null());
     json_object_set_new(json, "inputs", draws_to_json(record));

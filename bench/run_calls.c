@@ -93,24 +93,81 @@ static char *rows_of(struct run_state *state, int32_t draw) {
     return (char *)state->work[draw].memory + GUARD_BYTES;
 }
 
-enum tb_status topp_call_stayed_inside(struct run_state *state, const struct topp_call *call,
-                                       int32_t draw, bool *inside) {
-    const char *rows = rows_of(state, draw);
-    *inside = true;
-    enum tb_status status = guard_check(state, rows - GUARD_BYTES, inside);
-    if (status == TB_OK)
-        status = guard_check(state, rows + call->bytes, inside);
-    if (status == TB_OK)
-        status = guard_check(state, (char *)call->workspace + call->workspace_bytes, inside);
+/* Clears *same when device memory does not hold these bytes. host NULL: nothing to compare. */
+static enum tb_status same_bytes(struct run_state *state, const void *memory, const void *host,
+                                 size_t bytes, bool *same) {
+    if (!host)
+        return TB_OK;
+    void *found = malloc(bytes);
+    if (!found)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory to look at a kernel's inputs again");
+    const enum tb_status status =
+        state->device->ops->download(state->device, found, memory, bytes, state->error);
+    *same = *same && (status != TB_OK || memcmp(found, host, bytes) == 0);
+    free(found);
     return status;
 }
 
-enum tb_status gumbel_call_stayed_inside(struct run_state *state, const struct gumbel_call *call,
-                                         bool *inside) {
-    *inside = true;
-    enum tb_status status = guard_check(state, call->problem.token + call->problem.batch, inside);
+enum tb_status topp_call_conduct(struct run_state *state, const struct topp_call *call,
+                                 int32_t draw, const float *p, const int64_t *seed,
+                                 const int64_t *position, struct outcome *outcome) {
+    const char *rows = rows_of(state, draw);
+    const size_t batch = (size_t)call->given.batch;
+    bool inside = true, same = memcmp(&call->problem, &call->given, sizeof call->given) == 0;
+    enum tb_status status = guard_check(state, rows - GUARD_BYTES, &inside);
     if (status == TB_OK)
-        status = guard_check(state, (char *)call->workspace + call->workspace_bytes, inside);
+        status = guard_check(state, rows + call->bytes, &inside);
+    if (status == TB_OK)
+        status = guard_check(state, (char *)call->workspace + call->workspace_bytes, &inside);
+    if (status == TB_OK && call->given.ids)
+        status = guard_check(state, call->given.ids + batch, &inside);
+    if (status == TB_OK)
+        status = same_bytes(state, call->given.p, p, batch * sizeof *p, &same);
+    if (status == TB_OK)
+        status = same_bytes(state, call->given.seed, seed, batch * sizeof *seed, &same);
+    if (status == TB_OK)
+        status = same_bytes(state, call->given.position, position, batch * sizeof *position, &same);
+    outcome->outside = outcome->outside || !inside;
+    outcome->input_changed = outcome->input_changed || !same;
+    return status;
+}
+
+enum tb_status gumbel_call_conduct(struct run_state *state, const struct gumbel_call *call,
+                                   const int64_t *seed, const int64_t *position,
+                                   const float *temperature, struct outcome *outcome) {
+    const size_t batch = (size_t)call->given.batch;
+    bool inside = true, same = memcmp(&call->problem, &call->given, sizeof call->given) == 0;
+    enum tb_status status = guard_check(state, call->given.token + batch, &inside);
+    if (status == TB_OK)
+        status = guard_check(state, (char *)call->workspace + call->workspace_bytes, &inside);
+    if (status == TB_OK)
+        status = same_bytes(state, call->given.seed, seed, batch * sizeof *seed, &same);
+    if (status == TB_OK)
+        status = same_bytes(state, call->given.position, position, batch * sizeof *position, &same);
+    if (status == TB_OK)
+        status = same_bytes(state, call->given.temperature, temperature,
+                            batch * sizeof *temperature, &same);
+    outcome->outside = outcome->outside || !inside;
+    outcome->input_changed = outcome->input_changed || !same;
+    return status;
+}
+
+/* What a sampler reads and writes beside its rows. */
+static enum tb_status place_ids(struct run_state *state, const struct cell *cell, int32_t draw,
+                                bool poison) {
+    const size_t words = (size_t)cell->batch * sizeof(int64_t);
+    int64_t *seed = malloc(2 * words);
+    if (!seed)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory for the seeds of %s", cell->name);
+    sampler_row_inputs(cell, draw, 0, seed, seed + cell->batch);
+    enum tb_status status = slot_upload(state, &state->seeds[draw], seed, words);
+    if (status == TB_OK)
+        status = slot_upload(state, &state->positions[draw], seed + cell->batch, words);
+    if (status == TB_OK)
+        status = slot_reserve(state, &state->tokens[draw], words + GUARD_BYTES);
+    if (status == TB_OK && poison)
+        status = poison_slot(state, &state->tokens[draw], words + GUARD_BYTES);
+    free(seed);
     return status;
 }
 
@@ -138,6 +195,9 @@ enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
     free(p);
     if (status == TB_OK && boundary)
         status = slot_upload(state, &state->boundary[draw], boundary, batch * sizeof *boundary);
+    const bool ids = variant->output == TOPP_IDS;
+    if (status == TB_OK && ids)
+        status = place_ids(state, cell, draw, poison);
     if (status != TB_OK)
         return status;
     *call = (struct topp_call){
@@ -151,10 +211,14 @@ enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
                     .mask_value = -__builtin_inff(),
                     .sm_count = state->device->sm_count,
                     .slices = state->run->slices,
-                    .boundary = boundary ? state->boundary[draw].memory : NULL},
+                    .boundary = boundary ? state->boundary[draw].memory : NULL,
+                    .seed = ids ? state->seeds[draw].memory : NULL,
+                    .position = ids ? state->positions[draw].memory : NULL,
+                    .ids = ids ? state->tokens[draw].memory : NULL},
         .pristine = pristine,
         .bytes = row_bytes(cell),
     };
+    call->given = call->problem;
     call->workspace_bytes = variant->workspace_size(&call->problem);
     status = make_workspace(state, call->workspace_bytes, poison);
     call->workspace = state->workspace.memory;
@@ -167,6 +231,14 @@ void gumbel_row_inputs(const struct cell *cell, int32_t draw, int64_t *seed, int
         seed[i] = cell->seed;
         position[i] = (int64_t)draw * cell->batch + i;
         temperature[i] = cell->temperature;
+    }
+}
+
+void sampler_row_inputs(const struct cell *cell, int32_t draw, int64_t launch, int64_t *seed,
+                        int64_t *position) {
+    for (int64_t i = 0; i < cell->batch; i++) {
+        seed[i] = cell->seed;
+        position[i] = (launch * cell->draws + draw) * cell->batch + i;
     }
 }
 
@@ -209,6 +281,7 @@ enum tb_status gumbel_call_make(struct run_state *state, const struct cell *cell
                     .temperature = state->temperatures[draw].memory,
                     .token = state->tokens[draw].memory},
     };
+    call->given = call->problem;
     call->workspace_bytes = cell->gumbel->workspace_size(&call->problem);
     if (poison)
         status = poison_slot(state, &state->tokens[draw], batch * sizeof(int64_t) + GUARD_BYTES);

@@ -12,15 +12,6 @@
 
 enum { SMALL_BYTES = 1 << 18 };
 
-/* Cells of one input, and what the oracle says of each of its draws and values of p. */
-struct group {
-    size_t first, end; /* in plan order */
-    float *p;          /* [p_count]: different values among the cells */
-    size_t p_count;
-    int32_t draws;                      /* most draws of a cell */
-    struct nucleus *nuclei[MOST_DRAWS]; /* [batch, p_count], NULL until asked for */
-};
-
 void record_refuse(struct cell_record *record, enum gate_verdict verdict, const char *rule,
                    int32_t draw, int64_t row, int64_t token, const char *format, ...) {
     va_list arguments;
@@ -51,11 +42,27 @@ void record_refuse_outcome(const struct run_state *state, struct cell_record *re
                       state->device->ops->error_text(state->device, outcome->status));
 }
 
-void record_refuse_outside(struct cell_record *record, int32_t draw) {
-    if (!strcmp(record->rule, "outside"))
-        return;
-    record_refuse(record, GATE_REJECTED, "outside", draw, -1, -1,
-                  "the kernel wrote before or behind its rows, or past its workspace");
+void record_refuse_conduct(struct cell_record *record, int32_t draw,
+                           const struct outcome *outcome) {
+    if (outcome->outside && strcmp(record->rule, "outside") != 0)
+        record_refuse(record, GATE_REJECTED, "outside", draw, -1, -1,
+                      "the kernel wrote before or behind its rows, or past its ids or workspace");
+    else if (outcome->input_changed && !outcome->outside &&
+             strcmp(record->rule, gate_rule_name(GATE_RULE_INPUT_CHANGED)) != 0)
+        record_refuse(record, GATE_REJECTED, gate_rule_name(GATE_RULE_INPUT_CHANGED), draw, -1, -1,
+                      "%s", gate_rule_text(GATE_RULE_INPUT_CHANGED));
+}
+
+bool record_refuse_shape(struct cell_record *record, const char *name, int64_t max_batch,
+                         int64_t max_vocab) {
+    const struct cell *cell = record->cell;
+    if (max_batch > 0 && cell->batch > max_batch)
+        record_refuse(record, GATE_UNSUPPORTED, "", -1, -1, -1, "%s takes batches up to %lld", name,
+                      (long long)max_batch);
+    else if (max_vocab > 0 && cell->vocab > max_vocab)
+        record_refuse(record, GATE_UNSUPPORTED, "", -1, -1, -1, "%s takes vocabularies up to %lld",
+                      name, (long long)max_vocab);
+    return record->verdict == GATE_UNSUPPORTED;
 }
 
 void bytes_sha256(const void *bytes, size_t count, char sha256[65]) {
@@ -90,84 +97,11 @@ void rows_sha256(const void *bytes, int64_t rows, size_t row_bytes, int threads,
     free(hashes.digests);
 }
 
-static size_t p_index(const struct group *group, float p) {
-    for (size_t i = 0; i < group->p_count; i++)
-        if (group->p[i] == p)
-            return i;
-    return group->p_count;
-}
-
-static enum tb_status ask_oracle(struct run_state *state, struct group *group, int32_t draw) {
-    const struct cell *cell = &state->plan->cells[group->first];
-    const struct logits *logits;
-    if (group->nuclei[draw])
-        return TB_OK;
-    enum tb_status status = run_input(state, cell, draw, &logits, NULL);
-    if (status != TB_OK)
-        return status;
-    const size_t batch = (size_t)cell->batch, count = batch * group->p_count;
-    float *p = malloc(count * sizeof *p);
-    struct nucleus *nuclei = malloc(count * sizeof *nuclei);
-    if (!p || !nuclei) {
-        status = tb_fail(state->error, TB_NO_MEMORY, "no memory for %zu nuclei", count);
-    } else {
-        for (size_t row = 0; row < batch; row++)
-            for (size_t i = 0; i < group->p_count; i++)
-                p[row * group->p_count + i] =
-                    family_row_p(&cell->family, group->p[i], (int64_t)(row + batch * (size_t)draw));
-        status = nucleus_rows(logits->data, cell->batch, cell->vocab, cell->stride, p,
-                              group->p_count, state->run->threads, nuclei, state->error);
-    }
-    free(p);
-    if (status == TB_OK)
-        group->nuclei[draw] = nuclei;
-    else
-        free(nuclei);
-    return status;
-}
-
-/* Everything one draw of one cell is judged with; host memory. */
-struct scene {
-    float *output, *stock;
-    float *p;
-    struct nucleus *oracle;
-    struct topp_boundary *boundary;
-};
-
-static void scene_free(struct scene *scene) {
-    free(scene->output);
-    free(scene->stock);
-    free(scene->p);
-    free(scene->oracle);
-    free(scene->boundary);
-}
-
-static enum tb_status scene_make(struct run_state *state, struct group *group,
-                                 const struct cell *cell, int32_t draw, struct scene *scene) {
-    const size_t batch = (size_t)cell->batch;
-    *scene = (struct scene){malloc(row_bytes(cell)), NULL, malloc(batch * sizeof(float)),
-                            malloc(batch * sizeof(struct nucleus)),
-                            malloc(batch * sizeof(struct topp_boundary))};
-    if (!scene->output || !scene->p || !scene->oracle || !scene->boundary)
-        return tb_fail(state->error, TB_NO_MEMORY, "no memory for the output of %s", cell->name);
-    enum tb_status status = ask_oracle(state, group, draw);
-    if (status != TB_OK)
-        return status;
-    const size_t at = p_index(group, cell->p);
-    for (size_t row = 0; row < batch; row++) {
-        const struct nucleus *nucleus = &group->nuclei[draw][row * group->p_count + at];
-        scene->oracle[row] = *nucleus;
-        scene->p[row] = family_row_p(&cell->family, cell->p, (int64_t)(row + batch * (size_t)draw));
-        scene->boundary[row] = boundary_of(nucleus);
-    }
-    return TB_OK;
-}
-
 /* Runs a variant on fresh memory and brings its output back, if one came out. */
 static enum tb_status run_topp(struct run_state *state, const struct cell *cell,
                                const struct topp_variant *variant, int32_t draw,
-                               const struct scene *scene, float *output, struct outcome *outcome,
-                               bool *inside) {
+                               const struct gate_scene *scene, float *output,
+                               struct outcome *outcome) {
     struct topp_call call;
     enum tb_status status = topp_call_make(
         state, cell, variant, draw, variant->needs_boundary ? scene->boundary : NULL, true, &call);
@@ -176,11 +110,22 @@ static enum tb_status run_topp(struct run_state *state, const struct cell *cell,
     if (status == TB_OK)
         status = run_call_once(state, &once, &call.status, outcome);
     if (status == TB_OK && outcome_good(outcome))
-        status = state->device->ops->download(state->device, output, call.problem.logits,
-                                              call.bytes, state->error);
+        status = state->device->ops->download(state->device, output, call.given.logits, call.bytes,
+                                              state->error);
     if (status == TB_OK && outcome_good(outcome))
-        status = topp_call_stayed_inside(state, &call, draw, inside);
+        status = topp_call_conduct(state, &call, draw, scene->p, NULL, NULL, outcome);
     return status;
+}
+
+/* Of probabilities: how far they are from the oracle's, greatest over all draws. */
+static void add_errors(struct cell_record *record, const struct gate_result *result) {
+    static const char value[] = "value_error_share_of_bound", sum[] = "sum_error";
+    const double old_value = json_number_value(json_object_get(record->statistic, value));
+    const double old_sum = json_number_value(json_object_get(record->statistic, sum));
+    json_decref(record->statistic);
+    record->statistic =
+        json_pack("{s:o, s:o}", value, json_number(fmax(old_value, result->value_error)), sum,
+                  json_number(fmax(old_sum, result->sum_error)));
 }
 
 static void add_result(struct cell_record *record, int32_t draw, const struct gate_case *the_case,
@@ -206,6 +151,8 @@ static void add_result(struct cell_record *record, int32_t draw, const struct ga
         record->most_missing = result->most_missing;
     record->surplus_mass = fmax(record->surplus_mass, result->surplus_mass);
     record->missing_mass = fmax(record->missing_mass, result->missing_mass);
+    if (the_case->kind == GATE_PROBABILITIES)
+        add_errors(record, result);
     if (result->verdict == GATE_ACCEPTED || record->verdict != GATE_ACCEPTED)
         return;
     record_refuse(record, result->verdict, gate_rule_name(result->rule), draw, result->row,
@@ -217,9 +164,10 @@ static void add_result(struct cell_record *record, int32_t draw, const struct ga
 }
 
 static enum tb_status judge(struct run_state *state, struct cell_record *record, int32_t draw,
-                            const struct logits *logits, const struct scene *scene) {
+                            const struct logits *logits, const struct gate_scene *scene) {
     const struct cell *cell = record->cell;
     struct gate_case the_case = {
+        .kind = cell->topp->output == TOPP_PROBABILITIES ? GATE_PROBABILITIES : GATE_MASKED_LOGITS,
         .input = logits->data,
         .output = scene->output,
         .batch = cell->batch,
@@ -250,36 +198,41 @@ static enum tb_status judge(struct run_state *state, struct cell_record *record,
     return status;
 }
 
+/* Stock on the same bytes, for a contract that compares with it; nothing when it did not do. */
+static enum tb_status run_stock(struct run_state *state, const struct cell *cell, int32_t draw,
+                                struct gate_scene *scene) {
+    const struct topp_variant *stock = topp_find("stock", cell->topp->device);
+    struct outcome outcome = {0};
+    enum tb_status status = TB_OK;
+    scene->stock = stock ? malloc(row_bytes(cell)) : NULL;
+    if (scene->stock)
+        status = run_topp(state, cell, stock, draw, scene, scene->stock, &outcome);
+    if (!outcome_harmless(&outcome)) { /* nothing to compare with: the gate's rule says so */
+        free(scene->stock);
+        scene->stock = NULL;
+    }
+    return status;
+}
+
 /* *harmed is set when the kernel did what no rule of a row stands for: nothing excuses that. */
-static enum tb_status gate_draw(struct run_state *state, struct group *group,
+static enum tb_status gate_draw(struct run_state *state, struct gate_group *group,
                                 struct cell_record *record, int32_t draw, bool *harmed) {
     const struct cell *cell = record->cell;
     const struct logits *logits;
-    struct scene scene = {0};
+    struct gate_scene scene = {0};
     struct outcome outcome = {0};
-    bool inside = true;
     enum tb_status status = run_input(state, cell, draw, &logits, NULL);
     if (status == TB_OK)
         memcpy(record->draws[draw].input_sha256, logits->sha256, sizeof logits->sha256);
     if (status == TB_OK)
-        status = scene_make(state, group, cell, draw, &scene);
-    if (status == TB_OK && !strcmp(cell->topp->contract, "conservative")) {
-        const struct topp_variant *stock = topp_find("stock", cell->topp->device);
-        scene.stock = stock ? malloc(row_bytes(cell)) : NULL;
-        if (scene.stock)
-            status = run_topp(state, cell, stock, draw, &scene, scene.stock, &outcome, &inside);
-        if (!outcome_good(&outcome) ||
-            !inside) { /* nothing to compare with: the gate's rule says so */
-            free(scene.stock);
-            scene.stock = NULL;
-        }
-        inside = true;
-    }
+        status = gate_scene_make(state, group, cell, draw, &scene);
+    if (status == TB_OK && !strcmp(cell->topp->contract, "conservative"))
+        status = run_stock(state, cell, draw, &scene);
     if (status == TB_OK)
-        status = run_topp(state, cell, cell->topp, draw, &scene, scene.output, &outcome, &inside);
-    *harmed = *harmed || !outcome_good(&outcome) || !inside;
-    if (status == TB_OK && !inside)
-        record_refuse_outside(record, draw);
+        status = run_topp(state, cell, cell->topp, draw, &scene, scene.output, &outcome);
+    *harmed = *harmed || !outcome_harmless(&outcome);
+    if (status == TB_OK)
+        record_refuse_conduct(record, draw, &outcome);
     if (status == TB_OK && !outcome_good(&outcome)) {
         record_refuse_outcome(state, record, draw, &outcome);
     } else if (status == TB_OK) {
@@ -290,20 +243,19 @@ static enum tb_status gate_draw(struct run_state *state, struct group *group,
         rows_sha256(scene.output, cell->batch, (size_t)cell->stride * sizeof(float),
                     state->run->threads, state->output_sha256[at][draw]);
     }
-    scene_free(&scene);
+    gate_scene_free(&scene);
     return status;
 }
 
-static enum tb_status gate_topp_cell(struct run_state *state, struct group *group,
+static enum tb_status gate_topp_cell(struct run_state *state, struct gate_group *group,
                                      struct cell_record *record) {
     const struct cell *cell = record->cell;
     enum tb_status status = TB_OK;
     bool harmed = false;
-    if (cell->topp->max_batch > 0 && cell->batch > cell->topp->max_batch) {
-        record_refuse(record, GATE_UNSUPPORTED, "", -1, -1, -1, "%s takes batches up to %lld",
-                      cell->topp->name, (long long)cell->topp->max_batch);
+    if (record_refuse_shape(record, cell->topp->name, cell->topp->max_batch, cell->topp->max_vocab))
         return TB_OK;
-    }
+    if (cell->topp->output == TOPP_IDS)
+        return gate_ids_cell(state, group, record);
     for (int32_t draw = 0; draw < cell->draws && status == TB_OK && !run_stopped(state); draw++) {
         status = gate_draw(state, group, record, draw, &harmed);
         if (record->verdict == GATE_TIMEOUT || record->verdict == GATE_UNSUPPORTED)
@@ -318,8 +270,8 @@ static enum tb_status gate_topp_cell(struct run_state *state, struct group *grou
 }
 
 /* A cell that differs in l2 and launch alone: the same kernel on the same bytes. */
-static const struct cell_record *find_twin(const struct run_state *state, const struct group *group,
-                                           size_t at) {
+static const struct cell_record *find_twin(const struct run_state *state,
+                                           const struct gate_group *group, size_t at) {
     const struct cell *cell = &state->plan->cells[at];
     for (size_t i = at; i-- > group->first;) {
         const struct cell_record *other = &state->result->cells[i];
@@ -353,7 +305,7 @@ static void copy_verdict(struct run_state *state, const struct cell_record *from
            sizeof state->output_sha256[at]);
 }
 
-static enum tb_status gate_cell(struct run_state *state, struct group *group, size_t at) {
+static enum tb_status gate_cell(struct run_state *state, struct gate_group *group, size_t at) {
     struct cell_record *record = &state->result->cells[at];
     const struct cell_record *twin = find_twin(state, group, at);
     record->draws = calloc((size_t)record->cell->draws, sizeof *record->draws);
@@ -382,36 +334,19 @@ static enum tb_status gate_cell(struct run_state *state, struct group *group, si
     return journal_verdict(state, at);
 }
 
-static enum tb_status make_group(struct run_state *state, size_t first, struct group *group) {
-    const struct plan *plan = state->plan;
-    *group = (struct group){.first = first, .end = first + 1};
-    while (group->end < plan->count &&
-           cell_same_input(&plan->cells[first], &plan->cells[group->end]))
-        group->end++;
-    group->p = malloc((group->end - first) * sizeof *group->p);
-    if (!group->p)
-        return tb_fail(state->error, TB_NO_MEMORY, "no memory for the values of p");
-    for (size_t i = first; i < group->end; i++)
-        if (plan->cells[i].kind == CELL_TOPP && p_index(group, plan->cells[i].p) == group->p_count)
-            group->p[group->p_count++] = plan->cells[i].p;
-    return TB_OK;
-}
-
 enum tb_status run_gate_all(struct run_state *state) {
     enum tb_status status = TB_OK;
-    struct group group = {0};
+    struct gate_group group = {0};
     progress_begin(&state->progress, state->run->progress, "gating", state->plan->count);
-    for (size_t first = 0; first < state->plan->count && status == TB_OK && !run_stopped(state);
-         first = group.end) {
-        status = make_group(state, first, &group);
+    for (size_t first = 0; first < state->plan->count && status == TB_OK && !run_stopped(state);) {
+        status = gate_group_make(state, first, &group);
         for (size_t i = first; i < group.end && status == TB_OK && !run_stopped(state); i++) {
             if (!state->result->cells[i].gated)
                 status = gate_cell(state, &group, i);
             progress_step(&state->progress, state->plan->cells[i].name);
         }
-        free(group.p);
-        for (int i = 0; i < MOST_DRAWS; i++)
-            free(group.nuclei[i]);
+        first = group.end;
+        gate_group_free(&group);
     }
     progress_end(&state->progress);
     return status;

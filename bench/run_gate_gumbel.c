@@ -48,9 +48,9 @@ static enum tb_status judge(struct run_state *state, struct cell_record *record,
                                    .position = host->position,
                                    .temperature = host->temperature,
                                    .token = host->token};
-    if (!noise_parse(cell->gumbel->name, &the_case.noise))
+    if (!noise_parse(gumbel_noise_name(cell->gumbel), &the_case.noise))
         return tb_fail(state->error, TB_INTERNAL, "the oracle knows no noise `%s`",
-                       cell->gumbel->name);
+                       gumbel_noise_name(cell->gumbel));
     enum tb_status status = run_input(state, cell, draw, &logits, NULL);
     the_case.logits = status == TB_OK ? logits->data : NULL;
     if (status == TB_OK)
@@ -87,7 +87,7 @@ static enum tb_status measure_noise(struct run_state *state, struct cell_record 
                                     const struct gumbel_call *call, const struct host_draw *host) {
     const struct cell *cell = record->cell;
     const size_t bytes = NOISE_ROWS * (size_t)cell->vocab * sizeof(double);
-    struct noise_call dump = {cell->gumbel, call->problem, NULL};
+    struct noise_call dump = {cell->gumbel, call->given, NULL};
     struct noise_error noise;
     bool timed_out = false;
     enum noise_kind kind = NOISE_LOG;
@@ -104,7 +104,7 @@ static enum tb_status measure_noise(struct run_state *state, struct cell_record 
         status = state->device->ops->download(state->device, dumped, state->noise.memory, bytes,
                                               state->error);
     if (status == TB_OK) {
-        noise_parse(cell->gumbel->name, &kind);
+        noise_parse(gumbel_noise_name(cell->gumbel), &kind);
         noise_check(kind, host->seed, host->position, NOISE_ROWS, cell->vocab, dumped, &noise);
         record->statistic =
             json_pack("{s:o, s:o, s:o}", "noise_error", json_number(noise.greatest),
@@ -130,16 +130,16 @@ static enum tb_status gate_draw(struct run_state *state, struct cell_record *rec
     if (status == TB_OK)
         status = run_call_once(state, &once, &call.status, &outcome);
     const bool ran = outcome_good(&outcome);
-    bool inside = true;
     if (status == TB_OK && !ran)
         record_refuse_outcome(state, record, draw, &outcome);
     if (status == TB_OK && ran)
-        status = gumbel_call_stayed_inside(state, &call, &inside);
-    if (status == TB_OK && !inside)
-        record_refuse_outside(record, draw);
+        status =
+            gumbel_call_conduct(state, &call, host.seed, host.position, host.temperature, &outcome);
+    if (status == TB_OK && ran)
+        record_refuse_conduct(record, draw, &outcome);
     if (status == TB_OK && ran)
         status =
-            state->device->ops->download(state->device, host.token, call.problem.token,
+            state->device->ops->download(state->device, host.token, call.given.token,
                                          (size_t)cell->batch * sizeof *host.token, state->error);
     if (status == TB_OK && ran)
         status = judge(state, record, draw, &host);
@@ -147,14 +147,17 @@ static enum tb_status gate_draw(struct run_state *state, struct cell_record *rec
         const size_t at = (size_t)(record - state->result->cells);
         memcpy(state->output_sha256[at][draw], record->draws[draw].mask_sha256, 65);
     }
-    if (status == TB_OK && ran && draw == 0)
+    if (status == TB_OK && ran && draw == 0 && cell->gumbel->noise)
         status = measure_noise(state, record, &call, &host);
     host_draw_free(&host);
     return status;
 }
 
 enum tb_status gate_gumbel_cell(struct run_state *state, struct cell_record *record) {
+    const struct gumbel_variant *variant = record->cell->gumbel;
     enum tb_status status = TB_OK;
+    if (record_refuse_shape(record, variant->name, variant->max_batch, variant->max_vocab))
+        return TB_OK;
     for (int32_t draw = 0; draw < record->cell->draws && status == TB_OK && !run_stopped(state) &&
                            record->verdict != GATE_TIMEOUT && record->verdict != GATE_UNSUPPORTED;
          draw++)

@@ -66,7 +66,7 @@ size_t row_bytes(const struct cell *cell); /* batch * stride * 4 */
 struct topp_call {
     struct device *device;
     const struct topp_variant *variant;
-    struct topp_problem problem;
+    struct topp_problem problem, given; /* given: as the kernel got it, to see it unchanged */
     const void *pristine;
     size_t bytes;
     void *workspace;
@@ -76,7 +76,7 @@ struct topp_call {
 struct gumbel_call {
     struct device *device;
     const struct gumbel_variant *variant;
-    struct gumbel_problem problem;
+    struct gumbel_problem problem, given;
     void *workspace;
     size_t workspace_bytes;
     int status; /* of the last launch */
@@ -85,7 +85,9 @@ struct gumbel_call {
  * launched (a negative kernel_status) concerns its own cell alone. */
 struct outcome {
     bool timed_out;
-    int status; /* 0, or what the kernel returned: negative */
+    int status;         /* 0, or what the kernel returned: negative */
+    bool outside;       /* ran, and wrote where nothing of it lies */
+    bool input_changed; /* ran, and wrote to what it was only to read */
 };
 int topp_call_prepare(void *context, void *stream);
 int topp_call_run(void *context, void *stream);
@@ -96,8 +98,13 @@ static inline struct topp_boundary boundary_of(const struct nucleus *nucleus) {
         return (struct topp_boundary){-__builtin_inff(), INT32_MAX};
     return (struct topp_boundary){nucleus->boundary_logit, (int32_t)nucleus->boundary_token};
 }
+/* It ran and came back. */
 static inline bool outcome_good(const struct outcome *outcome) {
     return !outcome->timed_out && outcome->status == 0;
+}
+/* It did nothing that no rule of a row stands for: nothing excuses that. */
+static inline bool outcome_harmless(const struct outcome *outcome) {
+    return outcome_good(outcome) && !outcome->outside && !outcome->input_changed;
 }
 /* Once, under the profile's limit. launched: where the call keeps the status of its launch. */
 enum tb_status run_call_once(struct run_state *state, const struct timed_call *call,
@@ -111,19 +118,50 @@ enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
                               const struct topp_variant *variant, int32_t draw,
                               const struct topp_boundary *boundary, bool poison,
                               struct topp_call *call);
-/* After a call that was made with poison and ran: is what lies around its buffers as it was? */
-enum tb_status topp_call_stayed_inside(struct run_state *state, const struct topp_call *call,
-                                       int32_t draw, bool *inside);
-enum tb_status gumbel_call_stayed_inside(struct run_state *state, const struct gumbel_call *call,
-                                         bool *inside);
+/* After a call that was made with poison and ran: is what lies around its buffers as it was, and
+ * what it was given to read? Sets outside and input_changed. p, seed, position, temperature: what
+ * was uploaded, [batch] each; seed and position NULL where the kernel has none. */
+enum tb_status topp_call_conduct(struct run_state *state, const struct topp_call *call,
+                                 int32_t draw, const float *p, const int64_t *seed,
+                                 const int64_t *position, struct outcome *outcome);
+enum tb_status gumbel_call_conduct(struct run_state *state, const struct gumbel_call *call,
+                                   const int64_t *seed, const int64_t *position,
+                                   const float *temperature, struct outcome *outcome);
 enum tb_status gumbel_call_make(struct run_state *state, const struct cell *cell, int32_t draw,
                                 bool poison, struct gumbel_call *call);
 /* Host copies of what a Gumbel draw is made from; [batch] each. */
 void gumbel_row_inputs(const struct cell *cell, int32_t draw, int64_t *seed, int64_t *position,
                        float *temperature);
+/* The same of a sampler (TOPP_IDS) in one of its launches, of which the first is the timed one. */
+void sampler_row_inputs(const struct cell *cell, int32_t draw, int64_t launch, int64_t *seed,
+                        int64_t *position);
 
-/* run_gate.c, run_gate_gumbel.c: verdicts. */
+/* run_group.c: cells of one input, and what the oracle says of each of its draws and values of p.
+ */
+struct gate_group {
+    size_t first, end; /* in plan order */
+    float *p;          /* [p_count]: different values among the cells */
+    size_t p_count;
+    struct nucleus *nuclei[MOST_DRAWS]; /* [batch, p_count], NULL until asked for */
+};
+/* The group that begins with the cell `first`; free it with gate_group_free (a zeroed one too). */
+enum tb_status gate_group_make(struct run_state *state, size_t first, struct gate_group *group);
+void gate_group_free(struct gate_group *group);
+/* Everything one draw of one cell is judged with; host memory. */
+struct gate_scene {
+    float *output, *stock; /* [batch, stride]; stock NULL until it ran */
+    float *p;              /* [batch] */
+    struct nucleus *oracle;
+    struct topp_boundary *boundary;
+};
+enum tb_status gate_scene_make(struct run_state *state, struct gate_group *group,
+                               const struct cell *cell, int32_t draw, struct gate_scene *scene);
+void gate_scene_free(struct gate_scene *scene);
+
+/* run_gate.c, run_gate_ids.c, run_gate_gumbel.c: verdicts. */
 enum tb_status run_gate_all(struct run_state *state);
+enum tb_status gate_ids_cell(struct run_state *state, struct gate_group *group,
+                             struct cell_record *record);
 enum tb_status gate_gumbel_cell(struct run_state *state, struct cell_record *record);
 enum tb_status gate_statistic_cell(struct run_state *state, struct cell_record *record);
 void record_refuse(struct cell_record *record, enum gate_verdict verdict, const char *rule,
@@ -132,8 +170,11 @@ void record_refuse(struct cell_record *record, enum gate_verdict verdict, const 
 /* The verdict of a cell whose kernel hung or would not be launched. */
 void record_refuse_outcome(const struct run_state *state, struct cell_record *record, int32_t draw,
                            const struct outcome *outcome);
-/* The verdict of a cell whose kernel wrote where nothing of it lies. */
-void record_refuse_outside(struct cell_record *record, int32_t draw);
+/* The verdict of a cell whose kernel ran and was not harmless; nothing to say otherwise. */
+void record_refuse_conduct(struct cell_record *record, int32_t draw, const struct outcome *outcome);
+/* Is the shape past the variant's limits (0: none)? Then that is the verdict. */
+bool record_refuse_shape(struct cell_record *record, const char *name, int64_t max_batch,
+                         int64_t max_vocab);
 void bytes_sha256(const void *bytes, size_t count, char sha256[65]);
 /* The hash of the rows' hashes, rows in parallel: large buffers are compared by it. */
 void rows_sha256(const void *bytes, int64_t rows, size_t row_bytes, int threads, char sha256[65]);

@@ -96,8 +96,9 @@ static enum tb_status check_drift(struct run_state *state, struct cell_record *r
                                   const struct calls *calls) {
     const struct cell *cell = record->cell;
     const size_t at = (size_t)(record - state->result->cells);
-    const bool topp = cell->kind == CELL_TOPP;
-    const size_t bytes = topp ? row_bytes(cell) : (size_t)cell->batch * sizeof(int64_t);
+    const bool topp = cell->kind == CELL_TOPP, ids = topp && cell->topp->output == TOPP_IDS;
+    const bool rows = topp && !ids;
+    const size_t bytes = rows ? row_bytes(cell) : (size_t)cell->batch * sizeof(int64_t);
     void *again = malloc(bytes);
     if (!again)
         return tb_fail(state->error, TB_NO_MEMORY, "no memory to check the output of %s again",
@@ -105,12 +106,13 @@ static enum tb_status check_drift(struct run_state *state, struct cell_record *r
     enum tb_status status = TB_OK;
     for (int32_t draw = 0; draw < cell->draws && status == TB_OK; draw++) {
         char sha256[65];
-        const void *timed = topp ? (const void *)calls->topp[draw].problem.logits
-                                 : (const void *)calls->gumbel[draw].problem.token;
+        const void *timed = ids    ? (const void *)calls->topp[draw].given.ids
+                            : topp ? (const void *)calls->topp[draw].given.logits
+                                   : (const void *)calls->gumbel[draw].given.token;
         status = state->device->ops->download(state->device, again, timed, bytes, state->error);
         if (status != TB_OK)
             break;
-        if (topp)
+        if (rows)
             rows_sha256(again, cell->batch, bytes / (size_t)cell->batch, state->run->threads,
                         sha256);
         else
@@ -201,7 +203,7 @@ static void report(const struct cell_record *record, int32_t block, struct gbenc
     counter(out, "p95_ns", summary.p95_ns);
     counter(out, "busy_ns", summary.busy_ns);
     counter(out, "cycles", summary.cycles);
-    if (record->cell->kind == CELL_TOPP)
+    if (record->cell->kind == CELL_TOPP && record->cell->topp->output != TOPP_IDS)
         counter(out, "kept", (double)record->kept);
     counter(out, "bytes_per_second", record->bytes_moved / out->seconds);
 }

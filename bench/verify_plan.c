@@ -12,9 +12,9 @@
 
 /* Members of a cell in results.json that the plan alone decides. */
 static const char *const settings[] = {
-    "name",   "kind",   "kernel", "contract", "family", "statistic",    "vocab",
-    "batch",  "stride", "p",      "p_text",   "seed",   "draws",        "temperature",
-    "device", "l2",     "launch", "timed",    "expect", "either_share", "expect_why",
+    "name",  "kind",   "kernel", "output", "contract",     "family",     "statistic",   "vocab",
+    "batch", "stride", "p",      "p_text", "seed",         "draws",      "temperature", "device",
+    "l2",    "launch", "timed",  "expect", "either_share", "expect_why",
 };
 
 static const char *request_text(const struct verification *verification, const char *name) {

@@ -57,6 +57,7 @@ static const char *const columns[] = {
     "ratio_to_floor",
     "samples_sha256",
     "unmeasured",
+    "output",
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 

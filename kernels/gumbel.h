@@ -23,16 +23,23 @@ struct gumbel_problem {
 };
 
 struct gumbel_variant {
-    const char *name; /* log, log1p, fp64, murmur: also names the noise for the oracle */
+    const char *name;       /* unique per device */
+    const char *noise_name; /* of the noise it claims: log, log1p, fp64 or murmur; NULL: name */
     const char *summary;
     enum kernel_device device;
+    int64_t max_batch, max_vocab; /* greatest shape, 0 = any */
     size_t (*workspace_size)(const struct gumbel_problem *problem);
     int (*launch)(const struct gumbel_problem *problem, void *workspace, size_t workspace_bytes,
                   void *stream);
     /* Writes the noise this variant adds to each token, widened to binary64, to noise
-     * [batch, vocab] packed (device memory). For checking, never timed. */
+     * [batch, vocab] packed (device memory). For checking, never timed. NULL: its ids alone are
+     * checked. */
     int (*noise)(const struct gumbel_problem *problem, double *noise, void *stream);
 };
+
+static inline const char *gumbel_noise_name(const struct gumbel_variant *variant) {
+    return variant->noise_name ? variant->noise_name : variant->name;
+}
 
 const struct gumbel_variant *const *gumbel_variants(size_t *count);
 const struct gumbel_variant *gumbel_find(const char *name, enum kernel_device device);

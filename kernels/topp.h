@@ -62,6 +62,7 @@ struct topp_variant {
     enum topp_output output;
     const char *contract;   /* what the gate holds it to: exact, bounded, conservative, envelope */
     int64_t max_batch;      /* greatest batch, 0 = any */
+    int64_t max_vocab;      /* greatest vocabulary, 0 = any */
     int32_t needs_boundary; /* 1: wants topp_problem.boundary, not a contender in comparisons */
     /* Bytes of workspace that launch needs for this shape (pointers are not looked at). */
     size_t (*workspace_size)(const struct topp_problem *problem);
