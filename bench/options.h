@@ -12,6 +12,7 @@ enum tool_mode {
     MODE_NONE,
     MODE_SWEEP,
     MODE_AB,
+    MODE_MERGE,
     MODE_LIST,
     MODE_ORACLE,
     MODE_APPLY,
@@ -34,16 +35,19 @@ struct options {
     const char *profile_dir; /* NULL: beside the executable, or the source tree's */
     const char *case_name, *filter;
     enum device_choice device;
-    const char *out;      /* --sweep, --plot: folder, --apply, --report: file; NULL if not given */
+    const char *out;      /* --sweep, --merge, --plot: folder, --apply, --report: file; NULL if not given */
     const char *mask_out; /* --oracle */
     const char *input;    /* --sweep, --apply */
     const char *subject;  /* --oracle FILE, --apply KERNEL, --verify RECEIPT, --plot and --report
                              RESULTS, --ab A */
     const char *against;  /* --ab: B */
     const char *margin;   /* --ab: as written, checked; NULL: perfwatch's default */
-    int32_t blocks;       /* --ab: 0: as many as the profile has, at least 8 */
+    int32_t blocks;       /* --ab: 0: as many as the profile has, at least 10 */
     bool resume, force, gate_only, strict, bfloat16;
     bool cost; /* --list */
+    const char *const *dirs; /* --merge: [dir_count], in argv */
+    size_t dir_count;
+    bool separate_devices; /* --merge */
     bool have_seed;
     int64_t seed;
     int32_t slices;                   /* 0: as upstream */
@@ -59,6 +63,8 @@ struct options {
 enum option_key {
     KEY_SWEEP = 0x100,
     KEY_AB,
+    KEY_MERGE,
+    KEY_SEPARATE,
     KEY_LIST,
     KEY_CASE,
     KEY_ORACLE,
@@ -105,7 +111,7 @@ struct option_row {
     const char *help;
 };
 
-enum { OPTION_ROWS = 45 };
+enum { OPTION_ROWS = 47 };
 extern const struct option_row options_rows[OPTION_ROWS];
 
 /* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the

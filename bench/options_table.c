@@ -25,6 +25,9 @@ const struct option_row options_rows[OPTION_ROWS] = {
      "Run one top-p kernel on --input and write the masked logits to --out"},
     {"bench-oracle", KEY_BENCH_ORACLE, NULL, IN(MODE_BENCH_ORACLE), MODE_BENCH_ORACLE,
      "Measure the oracle against the plain Python judge of the tests"},
+    {"merge", KEY_MERGE, NULL, IN(MODE_MERGE), MODE_MERGE,
+     "Make one run of the shards in the folders that are named, in any order: --merge DIR... "
+     "--out DIR"},
     {"verify", KEY_VERIFY, "RECEIPT", IN(MODE_VERIFY), MODE_VERIFY,
      "Recompute what a receipt binds: verified, changed or not recomputable here"},
     {"plot", KEY_PLOT, "RESULTS", IN(MODE_PLOT), MODE_PLOT,
@@ -65,7 +68,7 @@ const struct option_row options_rows[OPTION_ROWS] = {
      "CUDA timer (default cupti; events is named in every row)"},
     {"gate-only", KEY_GATE_ONLY, NULL, SWEEP, MODE_NONE, "Judge every cell, time none"},
     {"blocks", KEY_BLOCKS, "N", AB, MODE_NONE,
-     "Blocks of each kernel in a cell, an even number (default: the profile's, at least 8)"},
+     "Blocks of each kernel in a cell, an even number (default: the profile's, at least 10)"},
     {"margin", KEY_MARGIN, "SHARE", AB, MODE_NONE,
      "Practical margin, as of perfwatch compare: 5% and 0.05 mean the same (default 2%)"},
 
@@ -88,6 +91,8 @@ const struct option_row options_rows[OPTION_ROWS] = {
      "Go on with the interrupted run in --out: finished blocks are kept"},
     {"force", KEY_FORCE, NULL, SWEEP | AB, MODE_NONE,
      "Replace an interrupted run, or the results of another plan, in --out"},
+    {"separate-devices", KEY_SEPARATE, NULL, IN(MODE_MERGE), MODE_NONE,
+     "Shards of several device models: a run for each model, in --out DIR/MODEL"},
     {"strict", KEY_STRICT, NULL, AB | IN(MODE_VERIFY), MODE_NONE,
      "--verify: exit 3 also when something could not be recomputed here; --ab: exit 1 when a cell "
      "is undecided"},

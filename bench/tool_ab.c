@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4200, FEWEST_BLOCKS = 8, MOST_WORDS = 16 };
+enum { PATH_BYTES = 4200, FEWEST_BLOCKS = 10, MOST_WORDS = 16 };
 
 /* One of the two. */
 struct ab_side {

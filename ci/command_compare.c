@@ -1,5 +1,6 @@
 /* perfwatch compare BASE NEW. */
 #include "ci/command.h"
+#include "ci/pairing.h"
 #include "ci/report.h"
 
 #include <argp.h>
@@ -17,11 +18,13 @@ enum {
     KEY_IGNORE,
     KEY_CALIBRATION,
     KEY_METRIC,
+    KEY_KERNELS,
     KEY_ALL,
     KEY_MARKDOWN,
     KEY_GITHUB,
     KEY_JUNIT,
     KEY_JSON,
+    KEY_REPORT,
     KEY_EXPLAIN,
     MOST_WORDS = 64
 };
@@ -40,6 +43,10 @@ static const struct argp_option rows[] = {
     {"metric", KEY_METRIC, "NAME", 0,
      "Google Benchmark's files: judge this alone: real_time, cpu_time, items_per_second, "
      "bytes_per_second or a counter. Default: real_time, and both rates where they are there",
+     1},
+    {"kernels", KEY_KERNELS, "A,B", 0,
+     "Hold kernel A of BASE against kernel B of NEW (which may be the same results), cell by cell; "
+     "contract, counts and masks may differ. bench_topp --ab measures such a pair",
      1},
     {"strict", KEY_STRICT, 0, 0, "An undecided cell fails (exit code 1)", 1},
     {0, 0, 0, 0, "What may differ", 2},
@@ -61,6 +68,8 @@ static const struct argp_option rows[] = {
      "Markdown for a step summary ($GITHUB_STEP_SUMMARY is appended to)", 3},
     {"github", KEY_GITHUB, 0, 0, "Workflow annotations instead of the table on standard output", 3},
     {"junit", KEY_JUNIT, "FILE", 0, "JUnit XML", 3},
+    {"report", KEY_REPORT, "FILE.html", 0,
+     "One page for people: worst cells first, before and after; - is standard output", 3},
     {"json", KEY_JSON, "FILE", 0, "The verdict (topp-bench.verdict/1); - is standard output", 3},
     {0}};
 
@@ -70,7 +79,8 @@ struct arguments {
     struct compare_options options;
     const char *ignored[MOST_WORDS];
     const char *calibration, *metric, *explain;
-    const char *markdown, *junit, *json;
+    const char *markdown, *junit, *json, *page;
+    struct kernel_pair kernels; /* "" without --kernels */
     bool all, github;
     struct tb_error error;
 };
@@ -110,6 +120,10 @@ static error_t parse(int key, char *value, struct argp_state *state) {
     case KEY_METRIC:
         arguments->metric = value;
         break;
+    case KEY_KERNELS:
+        kernel_pair_parse(value, &arguments->kernels, &arguments->error);
+        options->keep_common = true;
+        break;
     case KEY_ALL:
         arguments->all = true;
         break;
@@ -128,6 +142,9 @@ static error_t parse(int key, char *value, struct argp_state *state) {
     case KEY_JSON:
         arguments->json = value;
         break;
+    case KEY_REPORT:
+        arguments->page = value;
+        break;
     case ARGP_KEY_ARG:
         if (arguments->word_count == 2)
             argp_error(state, "two of them are compared: BASE and NEW ('%s' is a third)", value);
@@ -144,7 +161,7 @@ static error_t parse(int key, char *value, struct argp_state *state) {
 }
 
 struct outputs {
-    struct output markdown, junit, json;
+    struct output markdown, junit, json, page;
 };
 
 static enum tb_status open_outputs(const struct arguments *arguments, struct outputs *outputs,
@@ -155,11 +172,13 @@ static enum tb_status open_outputs(const struct arguments *arguments, struct out
         status = output_open(arguments->junit, &outputs->junit, error);
     if (status == TB_OK)
         status = output_open(arguments->json, &outputs->json, error);
+    if (status == TB_OK)
+        status = output_open(arguments->page, &outputs->page, error);
     return status;
 }
 
 static enum tb_status close_outputs(struct outputs *outputs, bool good, struct tb_error *error) {
-    struct output *all[] = {&outputs->markdown, &outputs->junit, &outputs->json};
+    struct output *all[] = {&outputs->markdown, &outputs->junit, &outputs->json, &outputs->page};
     enum tb_status status = TB_OK;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         enum tb_status own = output_close(all[i], good, error);
@@ -183,6 +202,10 @@ static void warn_ignored(const struct arguments *arguments, const struct compari
                     arguments->ignored[i]);
 }
 
+static bool is_standard(const char *path) {
+    return path && !strcmp(path, "-");
+}
+
 static enum tb_status tell(const struct arguments *arguments, const struct report *report,
                            struct outputs *outputs, struct tb_error *error) {
     warn_ignored(arguments, report->comparison);
@@ -195,7 +218,7 @@ static enum tb_status tell(const struct arguments *arguments, const struct repor
                            report->comparison->refused);
     } else if (arguments->github) {
         report_github(report, stdout);
-    } else if (!arguments->json || strcmp(arguments->json, "-") != 0) {
+    } else if (!is_standard(arguments->json) && !is_standard(arguments->page)) {
         report_table(report, stdout, arguments->all, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
     }
     if (outputs->markdown.stream)
@@ -204,9 +227,21 @@ static enum tb_status tell(const struct arguments *arguments, const struct repor
         report_junit(report, outputs->junit.stream);
     if (outputs->json.stream && !report_json(report, outputs->json.stream))
         return tb_fail(error, TB_IO, "cannot write %s", arguments->json);
+    if (outputs->page.stream)
+        report_html(report, outputs->page.stream);
     if (fflush(stdout) != 0)
         return tb_fail(error, TB_IO, "cannot write to standard output");
     return TB_OK;
+}
+
+/* Two kernels are compared for their times alone: none is no pass. */
+static void refuse_untimed(struct comparison *comparison) {
+    if (comparison->judged > 0 || comparison->exit_code != 0)
+        return;
+    snprintf(comparison->refused, sizeof comparison->refused,
+             "no cell of both kernels was timed: the gate refused them, or they are not to be "
+             "timed");
+    comparison->exit_code = 3;
 }
 
 static enum tb_status run(struct arguments *arguments, int *exit_code, struct tb_error *error) {
@@ -225,11 +260,16 @@ static enum tb_status run(struct arguments *arguments, int *exit_code, struct tb
         status = results_set_load(arguments->words[0], &read, &base, error);
     if (status == TB_OK)
         status = results_set_load(arguments->words[1], &read, &new_side, error);
+    if (status == TB_OK && arguments->kernels.base[0])
+        status = kernel_pair_apply(&arguments->kernels, &base, &new_side, error);
     if (status == TB_OK)
         status = compare_sets(&base, &new_side, &arguments->options, &comparison, error);
     if (status == TB_OK) {
-        struct report report = {&comparison, &arguments->options, arguments->words[0],
-                                arguments->words[1]};
+        struct report report = {
+            &comparison, &arguments->options, arguments->words[0], arguments->words[1], &base,
+            &new_side};
+        if (arguments->kernels.base[0])
+            refuse_untimed(&comparison);
         *exit_code = comparison.exit_code;
         status = tell(arguments, &report, &outputs, error);
     }

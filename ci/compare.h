@@ -29,6 +29,7 @@ struct compare_options {
     bool subset;   /* a cell that NEW lacks is no failure */
     bool strict;   /* undecided counts as a failure */
     bool allow_unfrozen;
+    bool keep_common;           /* what all cells share is no drift: two kernels of one process */
     bool accept_correctness;    /* a changed gate outcome is shown, and no failure */
     const char *const *ignored; /* fields of --ignore-environment */
     size_t ignored_count;

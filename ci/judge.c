@@ -151,6 +151,8 @@ bool compare_judge(struct verdict *verdicts, size_t count, const struct compare_
     for (enum measure m = MEASURE_TIME; m <= MEASURE_CYCLES; m++) {
         double typical = typical_variance(verdicts, count, m, scratch);
         double common = common_shift(verdicts, count, m, scratch, &comparison->median_shift[m]);
+        if (options->keep_common)
+            common = 0.0;
         comparison->common[m] = common;
         for (size_t i = 0; i < count; i++) {
             verdicts[i].process_sigma = calibration_sigma(options->calibration, verdicts[i].name);

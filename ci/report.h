@@ -10,7 +10,8 @@
 struct report {
     const struct comparison *comparison;
     const struct compare_options *options;
-    const char *base, *new_side; /* as named on the command line */
+    const char *base, *new_side;                  /* as named on the command line */
+    const struct results_set *base_set, *new_set; /* what was compared */
 };
 
 /* Aligned, worst first. all: equivalent and gated cells too. */
@@ -22,6 +23,8 @@ void report_github(const struct report *report, FILE *stream);
 void report_junit(const struct report *report, FILE *stream);
 /* "topp-bench.verdict/1". false without memory. */
 bool report_json(const struct report *report, FILE *stream);
+/* One self-contained page: worst cells first, before and after (bench/report_page.h). */
+void report_html(const struct report *report, FILE *stream);
 /* In words, why one cell came out as it did. false when there is no such cell. */
 bool report_explain(const struct report *report, const char *name, FILE *stream);
 

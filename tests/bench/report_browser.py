@@ -36,12 +36,12 @@ PROBE = """
       return r.getClientRects().length;
     }).map(function (r) { return r.getAttribute('data-name'); });
   }
-  text.value = 'exact  BATCH:1/'; text.dispatchEvent(new Event('input'));
+  text.value = 'WORDS'; text.dispatchEvent(new Event('input'));
   seen.byText = shown(); seen.said = bar.querySelector('output').textContent;
   text.value = ''; text.dispatchEvent(new Event('input'));
-  var pick = bar.querySelector('select[name=kernel]');
-  pick.value = 'floor'; pick.dispatchEvent(new Event('change'));
-  seen.byKernel = shown();
+  var pick = bar.querySelector('select[name=PICK]');
+  pick.value = 'PICKED'; pick.dispatchEvent(new Event('change'));
+  seen.byPick = shown();
   pick.value = ''; pick.dispatchEvent(new Event('change'));
   document.querySelectorAll('details').forEach(function (d) { d.open = true; });
   var wide = document.documentElement.clientWidth;
@@ -66,6 +66,22 @@ EARLY = (
     "<script>window.probeErrors=[];window.addEventListener('error',function(e){"
     "window.probeErrors.push(String(e.message))});</script>"
 )
+
+
+def probed(page, words, pick, picked):
+    """The page with the probe in it; what the probe types and chooses."""
+    script = PROBE.replace("WORDS", words).replace("PICKED", picked).replace("PICK", pick)
+    return page.replace("<head>", "<head>" + EARLY).replace("</body>", script + "</body>")
+
+
+def find_chromium():
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def reaches_out(page):
+    """Addresses in the page that a browser would fetch."""
+    return [m for word in ("http://", "https://", "src=")
+            for m in re.findall(r"[^\s]*%s[^\s]*" % word, page) if "www.w3.org" not in m]
 
 
 def browse(chromium, page, width, dark=False, more=("--dump-dom",)):
@@ -99,26 +115,30 @@ def check_order(values, up):
     assert not blanks or min(blanks) >= len(numbers), "cells without a time are not last"
 
 
-def check(seen, cells):
+def check_page(seen, names, wanted):
+    """Of any page of the house: names of its cells, and those that the typed words leave."""
     assert seen["errors"] == [], seen["errors"]
-    assert seen["rows"] == len(cells) and not seen["barHidden"]
+    assert seen["rows"] == len(names) and not seen["barHidden"]
     assert (seen["sort1"], seen["sort2"]) == ("ascending", "descending")
     check_order(seen["ascending"], True)
     check_order(seen["descending"], False)
-    names = [c["name"].lower() for c in cells]
-    wanted = sorted(n for n in names if "exact" in n and "batch:1/" in n)
-    assert wanted and sorted(seen["byText"]) == wanted, "the text filter"
+    assert wanted and sorted(seen["byText"]) == sorted(wanted), "the text filter"
     assert seen["said"] == "%d of %d cells" % (len(wanted), len(names)), seen["said"]
-    assert len(seen["byKernel"]) == sum(c["kernel"] == "floor" for c in cells) > 0
     assert seen["scrollWidth"] <= seen["clientWidth"], "the page is wider than its window"
     assert seen["tooWide"] == [], seen["tooWide"]
     assert seen["twice"] == [], "ids twice: %s" % seen["twice"][:3]
+
+
+def check(seen, cells):
+    names = [c["name"].lower() for c in cells]
+    check_page(seen, names, [n for n in names if "exact" in n and "batch:1/" in n])
+    assert len(seen["byPick"]) == sum(c["kernel"] == "floor" for c in cells) > 0
     assert seen["svgs"] > 5, "no charts"
 
 
 def main():
     program, results = sys.argv[1:3]
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium = find_chromium()
     if not chromium or not shutil.which("gnuplot"):
         print("skipped: needs chromium and gnuplot (ci/setup --tests)")
         return 77
@@ -132,15 +152,13 @@ def main():
         subprocess.run([program, "--report", folder], check=True, stdout=subprocess.DEVNULL)
         cells = json.load(open(folder + "/results.json"))["cells"]
         page = open(folder + "/report.html", encoding="utf-8").read()
-        for word in ("http://", "https://", "src="):
-            outside = [m for m in re.findall(r"[^\s]*%s[^\s]*" % word, page) if "www.w3.org" not in m]
-            assert not outside, "the page reaches out: %s" % outside[:2]
+        assert not reaches_out(page), "the page reaches out: %s" % reaches_out(page)[:2]
         # Without JavaScript: every cell and its command stand in the text.
         for cell in cells:
             assert page.count("--case &#39;%s&#39;" % cell["name"]) >= 1, cell["name"]
         copy = folder + "/probed.html"
         with open(copy, "w", encoding="utf-8") as file:
-            file.write(page.replace("<head>", "<head>" + EARLY).replace("</body>", PROBE + "</body>"))
+            file.write(probed(page, "exact  BATCH:1/", "kernel", "floor"))
         backgrounds = set()
         for width, dark in ((1280, False), (390, True)):
             seen = probe(chromium, copy, width, dark)

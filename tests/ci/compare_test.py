@@ -3,6 +3,9 @@
 import copy, json, math, os, random, subprocess, sys, tempfile
 import xml.etree.ElementTree as ElementTree
 
+sys.dont_write_bytecode = True
+from made_up import DEVICE, HASH, cell, results, scale, write
+
 PERFWATCH = os.path.abspath(sys.argv[1])
 FAILURES = []
 COUNT = 0
@@ -25,65 +28,10 @@ def run(*words, env=None, command="compare"):
     return done.returncode, done.stdout, done.stderr
 
 
-DEVICE = {"kind": "cuda", "model": "NVIDIA H200", "uuid": "GPU-1", "sm_count": 132, "compute_capability": "9.0",
-          "max_sm_mhz": 1980, "max_memory_mhz": 3201, "memory_bytes": 1 << 37, "l2_bytes": 1 << 25, "driver": "580.1",
-          "cuda_driver": "13.0", "cuda_runtime": "13.0", "timer": "cupti"}
-HASH = "ab" * 32
-
-
-def cell(name, level, rng, process=0.003, scale=1.0, clock=1.0, cycles=True, **more):
-    shift = math.exp(rng.gauss(0, process))
-    values = [level * scale * shift * math.exp(rng.gauss(0, 0.005)) for _ in range(80)]
-    times = [v * clock for v in values]
-    one = {"name": name, "kind": "topp", "kernel": "exact", "contract": "exact", "family": "normal", "statistic": None,
-           "vocab": 32000, "batch": 1, "stride": 32000, "p": 0.95, "p_text": "0.95", "temperature": None, "seed": 42,
-           "draws": 2, "device": "cuda", "l2": "warm", "launch": "graph", "timed": True, "expect": "accept",
-           "verdict": "accepted", "rule": None, "reason": None, "as_expected": True, "kept": 10, "oracle": 10,
-           "rows_failed": 0, "inputs": [{"input_sha256": HASH, "mask_sha256": HASH, "kept": 5, "oracle": 5}] * 2,
-           "sample_count": 80, "blocks": 5, "median_ns": sorted(times)[40], "ci_low_ns": None, "ci_high_ns": None,
-           "p05_ns": None, "p95_ns": None, "cycles": sorted(values)[40] * 1.98, "sm_mhz": 1980.0 / clock,
-           "unmeasured": None,
-           "samples": {"time_ns": times, "busy_ns": None, "cycles": [v * 1.98 for v in values] if cycles else None,
-                       "sm_mhz": None, "block": [i // 16 for i in range(80)], "draw": [i % 2 for i in range(80)]}}
-    one.update(more)
-    return one
-
-
-def results(seed, cells=12, **options):
-    rng = random.Random(seed)
-    return {"schema": "topp-bench.results/1",
-            "run": {"id": f"{seed:032x}", "date": "2026-01-31T12:00:00Z", "profile": {"name": "t", "sha256": HASH},
-                    "plan_sha256": HASH, "sources_sha256": HASH, "seed": 42, "unfrozen": False, "subset": False,
-                    "slices": 0, "device_kind": "cuda", "device": dict(DEVICE), "host": {"name": "h"},
-                    "build": {"version": "0.1.0", "commit": "c1"}},
-            "summary": {},
-            "cells": [cell(f"topp/exact/normal/c{i}", 1e4 * (i + 1), rng, **options) for i in range(cells)]}
-
-
-def write(path, data, lines=True):
-    """As bench_topp lays it out, one cell a line; or indented."""
-    dump = lambda x: json.dumps(x, separators=(",", ":"))
-    with open(path, "w") as out:
-        if not lines or not isinstance(data, dict) or "run" not in data:
-            json.dump(data, out, indent=2)
-        else:
-            out.write(f'{{"schema":{dump(data["schema"])},\n"run":{dump(data["run"])},\n"summary":{{}},\n"cells":[\n')
-            out.write(",\n".join(map(dump, data["cells"])) + ("\n" if data["cells"] else "") + "]}\n")
-    return path
-
-
 BASE = results(1)
 write("base.json", BASE)
 write("aa.json", results(2))
 SLOW = results(3)
-
-
-def scale(one, by, cycles=True):
-    samples = one["samples"]
-    samples["time_ns"] = [t * by for t in samples["time_ns"]]
-    if cycles and samples["cycles"]:
-        samples["cycles"] = [t * by for t in samples["cycles"]]
-    one["median_ns"] *= by
 
 
 scale(SLOW["cells"][4], 1.04)
@@ -358,6 +306,34 @@ for name in ("de_DE.UTF-8", "ru_RU.UTF-8"):
                                                                      env={"LC_ALL": name, "LANG": name})
     check(f"jsn-02 {name}", plain == comma)
 check("no colour in a pipe", "\033" not in run("base.json", "slow.json")[1])
+
+# Two kernels: one run of both, or the pair that bench_topp --ab leaves.
+two = results(20)
+for other in copy.deepcopy(results(21)["cells"]):
+    scale(other, 1.05)
+    two["cells"].append(dict(other, name=other["name"].replace("/exact/", "/sort/"), kernel="sort", contract="envelope",
+                             kept=11, inputs=[{"input_sha256": HASH, "mask_sha256": "cd" * 32}] * 2))
+write("two.json", two)
+out = case("--kernels", "two.json", 1, "--kernels", "exact,sort", base="two.json",
+           out=["regressed", "topp/exact~sort/normal/c4", "12 compared in time"])
+check("--kernels: what all cells share is no drift", "drift" not in out and out.count("regressed  +") == 12, out)
+case("--kernels, turned round", "two.json", 0, "--kernels", "sort,exact", base="two.json", out=["12 improved"])
+case("--kernels, the same", "two.json", 0, "--kernels", "sort,sort", "--all", base="two.json",
+     out=["equivalent", "topp/sort/normal/c4"])
+check("--kernels: no cause", "code may be" not in out and "not code" not in out, out)
+refused = copy.deepcopy(two)
+refused["cells"][12].update(verdict="rejected", rule="underkeep", samples=None)
+case("--kernels, one refused", refused, 1, "--kernels", "exact,sort", base="base.json", out=["accepted -> rejected"])
+other_input = copy.deepcopy(two)
+other_input["cells"][12]["inputs"] = [{"input_sha256": "ef" * 32, "mask_sha256": HASH}] * 2
+case("--kernels, other inputs", other_input, 3, "--kernels", "exact,sort", base="base.json", out=["cell.input_sha256"])
+for one in refused["cells"]:
+    one.update(verdict="rejected", rule="underkeep", samples=None)
+write("refused.json", refused)
+case("--kernels, none timed", "refused.json", 3, "--kernels", "exact,sort", base="refused.json", out=["was timed"])
+case("--kernels, unknown", "two.json", 2, "--kernels", "exact,sorted", err=["no cell of kernel 'sorted'"])
+for bad in ("exact", "exact,", ",sort", "a,b,c"):
+    case(f"--kernels '{bad}'", "two.json", 2, "--kernels", bad, err=["is not A,B"])
 
 # Several processes a side; calibration.
 for side, by in (("old", 1.0), ("new", 1.025)):
