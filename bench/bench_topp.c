@@ -14,6 +14,7 @@ typedef int tool_function(const struct options *options);
 static tool_function *const tools[] = {
     [MODE_SWEEP] = tool_sweep,
     [MODE_AB] = tool_ab,
+    [MODE_MERGE] = tool_merge,
     [MODE_LIST] = tool_list,
     [MODE_ORACLE] = tool_oracle,
     [MODE_APPLY] = tool_apply,

@@ -272,7 +272,8 @@ enum tb_status journal_publish(struct journal *journal, const char *name, FILE *
     temporary_path(journal, name, from);
     snprintf(to, sizeof to, "%s/%s", journal->folder, name);
     struct stat status = {0};
-    bool good = !stream || (fflush(stream) == 0 && fsync(fileno(stream)) == 0);
+    errno = EIO; /* for a write that failed before, and left its cause nowhere */
+    bool good = !stream || (fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0);
     if (stream && fclose(stream) != 0)
         good = false;
     good = good && stat(from, &status) == 0;

@@ -4,8 +4,8 @@
  * sweep_execute() leaves, in the whole list's order: results.json (each cell with the shard and the
  * device it was measured on, run.shards with what each shard's run was), results.tsv,
  * benchmark.json, journal.jsonl, and receipt.json, which binds the shards' receipts as well.
- * Memory does not grow with the samples. Equal shards give equal bytes, whatever the order in which
- * they are named. */
+ * Memory does not grow with the samples. The same shards give the same bytes, whatever the order in
+ * which they are named. */
 #ifndef TOPP_BENCH_MERGE_H
 #define TOPP_BENCH_MERGE_H
 
@@ -18,7 +18,9 @@ struct merge_request {
     const char *const *dirs; /* [dir_count], at least one; any order */
     size_t dir_count;
     const char *out_dir;     /* made if missing; none of dirs */
-    const char *profile_dir; /* where the profile is, if not where the shards found it */
+    const char *profile_dir; /* folder of profiles: the shards' one is looked for where they found
+                                it, then here */
+    bool profile_dir_wins;   /* first here */
     bool separate_devices;   /* a merged run for each device model, in out_dir/<model> */
     bool force;              /* replace another run's results in out_dir */
 };

@@ -207,6 +207,9 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
     case KEY_GATE_ONLY:
         options->gate_only = true;
         return 0;
+    case KEY_SEPARATE:
+        options->separate_devices = true;
+        return 0;
     case KEY_STRICT:
         options->strict = true;
         return 0;
@@ -279,6 +282,10 @@ static error_t check_values(struct parsing *parsing) {
         clash = "--apply takes one --p; run it once for each";
     if (options->mode == MODE_AB && !options->against)
         missing = "--ab needs two kernels, such as --ab stock exact (--variants lists them)";
+    if (options->mode == MODE_MERGE && !options->dir_count)
+        missing = "--merge needs the folders of the shards, such as --merge shards/* --out merged";
+    else if (options->mode == MODE_MERGE && !options->out)
+        missing = "--merge needs --out DIR";
     if (options->blocks % 2)
         clash = "--blocks: an even number, so that each kernel is first as often as second";
     if (options->mask_out && options->p_count > 1)
@@ -303,12 +310,26 @@ static error_t check_values(struct parsing *parsing) {
     return EINVAL;
 }
 
+/* Folders of --merge stand in argv one behind the other. */
+static bool take_folder(struct options *options, const struct argp_state *state) {
+    const char *const *word = (const char *const *)&state->argv[state->next - 1];
+    if (options->mode != MODE_MERGE ||
+        (options->dir_count && word != options->dirs + options->dir_count))
+        return false;
+    if (!options->dir_count)
+        options->dirs = word;
+    options->dir_count++;
+    return true;
+}
+
 static error_t parse_key(int key, char *value, struct argp_state *state) {
     struct parsing *parsing = state->input;
     if (key == ARGP_KEY_ARG && parsing->options->mode == MODE_AB && !parsing->options->against) {
         parsing->options->against = value;
         return 0;
     }
+    if (key == ARGP_KEY_ARG && take_folder(parsing->options, state))
+        return 0;
     if (key == ARGP_KEY_ARG) {
         tb_fail(parsing->error, TB_USAGE, "'%s' belongs to no option: --help lists them", value);
         return EINVAL;

@@ -35,7 +35,8 @@ struct options {
     const char *profile_dir; /* NULL: beside the executable, or the source tree's */
     const char *case_name, *filter;
     enum device_choice device;
-    const char *out;      /* --sweep, --merge, --plot: folder, --apply, --report: file; NULL if not given */
+    const char
+        *out; /* --sweep, --merge, --plot: folder, --apply, --report: file; NULL if not given */
     const char *mask_out; /* --oracle */
     const char *input;    /* --sweep, --apply */
     const char *subject;  /* --oracle FILE, --apply KERNEL, --verify RECEIPT, --plot and --report
@@ -44,7 +45,7 @@ struct options {
     const char *margin;   /* --ab: as written, checked; NULL: perfwatch's default */
     int32_t blocks;       /* --ab: 0: as many as the profile has, at least 10 */
     bool resume, force, gate_only, strict, bfloat16;
-    bool cost; /* --list */
+    bool cost;               /* --list */
     const char *const *dirs; /* --merge: [dir_count], in argv */
     size_t dir_count;
     bool separate_devices; /* --merge */

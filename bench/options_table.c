@@ -43,7 +43,7 @@ const struct option_row options_rows[OPTION_ROWS] = {
     {NULL, 0, NULL, 0, MODE_NONE, "What to run:"},
     {"profile", KEY_PROFILE, "NAME|FILE", PLAN | AB, MODE_NONE,
      "Profile to run: a name, or a path ending in .json (default: the device's default)"},
-    {"profile-dir", KEY_PROFILE_DIR, "DIR", PLAN | AB | IN(MODE_VERIFY), MODE_NONE,
+    {"profile-dir", KEY_PROFILE_DIR, "DIR", PLAN | AB | IN(MODE_VERIFY) | IN(MODE_MERGE), MODE_NONE,
      "Where profiles and captured rows are (default: $TOPP_BENCH_PROFILES, else beside the "
      "program)"},
     {"case", KEY_CASE, "NAME", PLAN | AB, MODE_NONE,
@@ -80,8 +80,8 @@ const struct option_row options_rows[OPTION_ROWS] = {
      "The file's <u2 elements are bfloat16"},
     {"p", KEY_P, "LIST", IN(MODE_ORACLE) | IN(MODE_APPLY), MODE_NONE,
      "The p to use, each above 0; --oracle takes a list with commas"},
-    {"out", KEY_OUT, "DIR|FILE", SWEEP | AB | IN(MODE_APPLY) | IN(MODE_PLOT) | IN(MODE_REPORT),
-     MODE_NONE,
+    {"out", KEY_OUT, "DIR|FILE",
+     SWEEP | AB | IN(MODE_MERGE) | IN(MODE_APPLY) | IN(MODE_PLOT) | IN(MODE_REPORT), MODE_NONE,
      "Folder of a sweep's results (default: sweep-out), of --ab's two (ab-out) or of charts "
      "(default: RESULTS/plots), "
      "--apply's .npy file, or the page (default: RESULTS/report.html)"},
@@ -89,7 +89,7 @@ const struct option_row options_rows[OPTION_ROWS] = {
      "Write the logits with dropped tokens at -inf; one p alone"},
     {"resume", KEY_RESUME, NULL, SWEEP | AB, MODE_NONE,
      "Go on with the interrupted run in --out: finished blocks are kept"},
-    {"force", KEY_FORCE, NULL, SWEEP | AB, MODE_NONE,
+    {"force", KEY_FORCE, NULL, SWEEP | AB | IN(MODE_MERGE), MODE_NONE,
      "Replace an interrupted run, or the results of another plan, in --out"},
     {"separate-devices", KEY_SEPARATE, NULL, IN(MODE_MERGE), MODE_NONE,
      "Shards of several device models: a run for each model, in --out DIR/MODEL"},

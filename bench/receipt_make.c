@@ -11,10 +11,10 @@ const char *const *receipt_outputs(const json_t *request) {
     return json_is_string(json_object_get(request, "kernel")) ? pair : sweep;
 }
 
-/* Members of a cell in results.json that are repeated in the receipt for people to read; the rest
- * is bound by record_sha256. */
-static const char *const repeated[] = {"name",         "verdict",        "rule",      "inputs",
-                                       "sample_count", "samples_sha256", "median_ns", "kernels"};
+/* For people to read; the rest is bound by record_sha256. */
+const char *const receipt_repeated[] = {"name",      "verdict",      "rule",
+                                        "inputs",    "sample_count", "samples_sha256",
+                                        "median_ns", "kernels",      NULL};
 
 static json_t *sources_to_json(void) {
     json_t *array = json_array();
@@ -59,9 +59,9 @@ json_t *receipt_cell(const json_t *result_cell) {
     json_object_del(bare, "samples");
     if (json_sha256(bare, hex, NULL) != TB_OK)
         goto failed;
-    for (size_t i = 0; i < sizeof repeated / sizeof repeated[0]; i++) {
-        json_t *value = json_object_get(bare, repeated[i]);
-        json_object_set_new(cell, repeated[i], value ? json_incref(value) : json_null());
+    for (size_t i = 0; receipt_repeated[i]; i++) {
+        json_t *value = json_object_get(bare, receipt_repeated[i]);
+        json_object_set_new(cell, receipt_repeated[i], value ? json_incref(value) : json_null());
     }
     json_object_set_new(cell, "record_sha256", json_string(hex));
     json_decref(bare);

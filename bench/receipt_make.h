@@ -26,6 +26,9 @@ void sources_hash(char hex[SHA256_HEX_BYTES]);
 /* The same of a receipt's "sources" array; "" when it is malformed. */
 void sources_hash_of(const json_t *sources, char hex[SHA256_HEX_BYTES]);
 
+/* Members of a cell in results.json that the receipt repeats; NULL ends the list. */
+extern const char *const receipt_repeated[];
+
 /* What a receipt says of one cell: derived from that cell of results.json. New object or NULL. */
 json_t *receipt_cell(const json_t *result_cell);
 

@@ -22,6 +22,7 @@ int tool_verify(const struct options *options) {
     verify_seal(&verification);
     verify_outputs(&verification);
     verify_run(&verification);
+    verify_shards(&verification);
     verify_sources(&verification);
     verify_here(&verification);
     verify_plan(&verification);

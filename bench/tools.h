@@ -12,6 +12,7 @@ int tool_list(const struct options *options);
 int tool_oracle(const struct options *options);
 int tool_apply(const struct options *options);
 int tool_bench_oracle(const struct options *options);
+int tool_merge(const struct options *options);
 int tool_verify(const struct options *options);
 int tool_plot(const struct options *options);
 int tool_report(const struct options *options);

@@ -21,6 +21,7 @@ void verify_seal(struct verification *verification);
 void verify_outputs(struct verification *verification); /* also loads results */
 void verify_run(struct verification *verification);
 void verify_sources(struct verification *verification);
+void verify_shards(struct verification *verification);  /* of a merged run: their receipts */
 void verify_here(struct verification *verification);    /* build, host, device of this machine */
 void verify_plan(struct verification *verification);    /* profile, and the cells it resolves to */
 void verify_cells(struct verification *verification);   /* receipt against results.json */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 enum { SHA256_HEX_BYTES = 65, RECEIPT_SCHEMA = 1 };
+extern const char receipt_kind[];
 
 /* Lower-case hex of the SHA-256 of bytes in memory. */
 void sha256_memory(const void *bytes, size_t length, char hex[SHA256_HEX_BYTES]);

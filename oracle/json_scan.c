@@ -1,0 +1,304 @@
+#include "oracle/json_scan.h"
+
+#include <jansson.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DEPTH = 512, NUMBER_BYTES = 512 };
+
+struct json_scan json_scan_of(const char *text, size_t length) {
+    return (struct json_scan){.at = text, .end = text + length};
+}
+
+static bool fail(struct json_scan *scan) {
+    scan->bad = true;
+    return false;
+}
+
+static bool is_space(char byte) {
+    return byte == ' ' || byte == '\n' || byte == '\t' || byte == '\r';
+}
+
+static bool is_digit(char byte) {
+    return byte >= '0' && byte <= '9';
+}
+
+static void spaces(struct json_scan *scan) {
+    while (scan->at < scan->end && is_space(*scan->at))
+        scan->at++;
+}
+
+/* The byte here, '\0' at the end: no JSON has one. */
+static char here(const struct json_scan *scan) {
+    return scan->at < scan->end ? *scan->at : '\0';
+}
+
+static bool take(struct json_scan *scan, char byte) {
+    spaces(scan);
+    if (scan->bad || here(scan) != byte)
+        return fail(scan);
+    scan->at++;
+    return true;
+}
+
+enum json_type json_scan_peek(struct json_scan *scan) {
+    spaces(scan);
+    const char byte = scan->bad ? '\0' : here(scan);
+    switch (byte) {
+    case '{':
+        return JSON_SCAN_OBJECT;
+    case '[':
+        return JSON_SCAN_ARRAY;
+    case '"':
+        return JSON_SCAN_STRING;
+    case 't':
+        return JSON_SCAN_TRUE;
+    case 'f':
+        return JSON_SCAN_FALSE;
+    case 'n':
+        return JSON_SCAN_NULL;
+    default:
+        return byte == '-' || is_digit(byte) ? JSON_SCAN_NUMBER : JSON_SCAN_NONE;
+    }
+}
+
+/* Escapes and what is no ASCII are rare: jansson judges and decodes them. */
+static json_t *decode(const char *quoted, size_t length) {
+    return json_loadb(quoted, length, JSON_DECODE_ANY, NULL);
+}
+
+bool json_scan_string(struct json_scan *scan, struct json_span *string) {
+    if (!take(scan, '"'))
+        return false;
+    const char *begin = scan->at;
+    bool rare = false;
+    for (; scan->at < scan->end && *scan->at != '"'; scan->at++) {
+        const unsigned char byte = (unsigned char)*scan->at;
+        if (byte < 0x20)
+            return fail(scan);
+        rare = rare || byte == '\\' || byte >= 0x80;
+        if (byte == '\\' && scan->at + 1 < scan->end)
+            scan->at++;
+    }
+    if (scan->at >= scan->end)
+        return fail(scan);
+    if (string)
+        *string = (struct json_span){begin, (size_t)(scan->at - begin)};
+    scan->at++;
+    scan->fresh = false;
+    if (!rare)
+        return true;
+    json_t *decoded = decode(begin - 1, (size_t)(scan->at - begin) + 1);
+    json_decref(decoded);
+    return decoded != NULL || fail(scan);
+}
+
+static bool digits(struct json_scan *scan) {
+    const char *begin = scan->at;
+    while (scan->at < scan->end && is_digit(*scan->at))
+        scan->at++;
+    return scan->at > begin || fail(scan);
+}
+
+static bool skip_number(struct json_scan *scan) {
+    scan->at += here(scan) == '-';
+    if (here(scan) == '0')
+        scan->at++;
+    else if (!digits(scan))
+        return false;
+    if (here(scan) == '.') {
+        scan->at++;
+        if (!digits(scan))
+            return false;
+    }
+    if (here(scan) == 'e' || here(scan) == 'E') {
+        scan->at++;
+        scan->at += here(scan) == '+' || here(scan) == '-';
+        return digits(scan);
+    }
+    return true;
+}
+
+static bool skip_word(struct json_scan *scan, const char *word) {
+    const size_t length = strlen(word);
+    if ((size_t)(scan->end - scan->at) < length || memcmp(scan->at, word, length) != 0)
+        return fail(scan);
+    scan->at += length;
+    return true;
+}
+
+bool json_scan_object(struct json_scan *scan) {
+    scan->fresh = take(scan, '{');
+    return scan->fresh;
+}
+
+bool json_scan_array(struct json_scan *scan) {
+    scan->fresh = take(scan, '[');
+    return scan->fresh;
+}
+
+/* The comma before the next member, or the closing bracket; true when a member is due. */
+static bool next(struct json_scan *scan, char closing) {
+    spaces(scan);
+    if (scan->bad)
+        return false;
+    if (here(scan) == closing) {
+        scan->at++;
+        scan->fresh = false;
+        return false;
+    }
+    if (!scan->fresh && !take(scan, ','))
+        return false;
+    scan->fresh = false;
+    return true;
+}
+
+bool json_scan_key(struct json_scan *scan, struct json_span *key) {
+    return next(scan, '}') && json_scan_string(scan, key) && take(scan, ':');
+}
+
+bool json_scan_item(struct json_scan *scan) {
+    return next(scan, ']');
+}
+
+static bool skip_value(struct json_scan *scan, int depth) {
+    struct json_span key;
+    if (depth > MOST_DEPTH)
+        return fail(scan);
+    switch (json_scan_peek(scan)) {
+    case JSON_SCAN_OBJECT:
+        for (json_scan_object(scan); json_scan_key(scan, &key);)
+            skip_value(scan, depth + 1);
+        break;
+    case JSON_SCAN_ARRAY:
+        for (json_scan_array(scan); json_scan_item(scan);)
+            skip_value(scan, depth + 1);
+        break;
+    case JSON_SCAN_STRING:
+        json_scan_string(scan, NULL);
+        break;
+    case JSON_SCAN_NUMBER:
+        skip_number(scan);
+        break;
+    case JSON_SCAN_TRUE:
+        skip_word(scan, "true");
+        break;
+    case JSON_SCAN_FALSE:
+        skip_word(scan, "false");
+        break;
+    case JSON_SCAN_NULL:
+        skip_word(scan, "null");
+        break;
+    case JSON_SCAN_NONE:
+        fail(scan);
+        break;
+    }
+    scan->fresh = false;
+    return !scan->bad;
+}
+
+bool json_scan_skip(struct json_scan *scan, struct json_span *text) {
+    spaces(scan);
+    const char *begin = scan->at;
+    if (!skip_value(scan, 0))
+        return false;
+    if (text)
+        *text = (struct json_span){begin, (size_t)(scan->at - begin)};
+    return true;
+}
+
+/* Any spelling, whatever the locale. */
+static bool slow_number(struct json_span text, double *value) {
+    static locale_t plain;
+    char copy[NUMBER_BYTES];
+    locale_t known = __atomic_load_n(&plain, __ATOMIC_ACQUIRE);
+    if (!known) {
+        known = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+        __atomic_store_n(&plain, known, __ATOMIC_RELEASE); /* a race leaves two alike */
+    }
+    if (!known || text.length >= sizeof copy)
+        return false;
+    memcpy(copy, text.at, text.length);
+    copy[text.length] = '\0';
+    *value = strtod_l(copy, NULL, known);
+    return isfinite(*value);
+}
+
+bool json_scan_number(struct json_scan *scan, double *value) {
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (json_scan_peek(scan) != JSON_SCAN_NUMBER)
+        return fail(scan);
+    const struct json_span text = {scan->at, 0};
+    if (!skip_number(scan))
+        return false;
+    scan->fresh = false;
+    const size_t length = (size_t)(scan->at - text.at);
+    const char *at = text.at + (*text.at == '-');
+    uint64_t mantissa = 0;
+    size_t used = 0, after = 0;
+    bool point = false;
+    for (; at < scan->at && (is_digit(*at) || *at == '.'); at++) {
+        point = point || *at == '.';
+        if (*at == '.')
+            continue;
+        mantissa = 10 * mantissa + (uint64_t)(*at - '0');
+        used += mantissa > 0;
+        after += point;
+    }
+    /* Both factors are exact, so the one division rounds rightly. */
+    if (at == scan->at && used <= 18 && mantissa <= (UINT64_C(1) << 53) && after <= 22) {
+        *value = (double)mantissa / powers[after];
+        *value = *text.at == '-' ? -*value : *value;
+        return true;
+    }
+    return slow_number((struct json_span){text.at, length}, value) || fail(scan);
+}
+
+bool json_scan_integer(struct json_scan *scan, int64_t *value) {
+    if (json_scan_peek(scan) != JSON_SCAN_NUMBER)
+        return fail(scan);
+    const bool negative = here(scan) == '-';
+    const char *at = scan->at + negative;
+    uint64_t magnitude = 0;
+    if (!skip_number(scan))
+        return false;
+    for (; at < scan->at; at++) {
+        if (!is_digit(*at) || magnitude > (uint64_t)INT64_MAX / 10)
+            return fail(scan);
+        magnitude = 10 * magnitude + (uint64_t)(*at - '0');
+    }
+    if (magnitude > (uint64_t)INT64_MAX + negative)
+        return fail(scan);
+    *value = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+    scan->fresh = false;
+    return true;
+}
+
+bool json_scan_done(struct json_scan *scan) {
+    spaces(scan);
+    return !scan->bad && scan->at == scan->end;
+}
+
+bool json_span_is(struct json_span span, const char *text) {
+    const size_t length = strlen(text);
+    return span.length == length && !memcmp(span.at, text, length);
+}
+
+bool json_span_text(struct json_span string, char *text, size_t bytes) {
+    bool plain = true;
+    for (size_t i = 0; plain && i < string.length; i++)
+        plain = string.at[i] != '\\';
+    if (plain) {
+        snprintf(text, bytes, "%.*s", (int)string.length, string.at);
+        return true;
+    }
+    json_t *decoded = decode(string.at - 1, string.length + 2);
+    snprintf(text, bytes, "%s", decoded ? json_string_value(decoded) : "");
+    json_decref(decoded);
+    return decoded != NULL;
+}
