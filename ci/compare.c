@@ -57,16 +57,19 @@ static const char *shown(const char *text) {
     return text[0] ? text : "none";
 }
 
+/* Why a cell was refused: the rule, else the reason in words. */
+static const char *cause(const struct result_cell *cell) {
+    return cell->rule[0] ? cell->rule : accepted(cell) ? "" : cell->reason;
+}
+
 /* The gate's outcome in two cells; an empty reason when it is the same. */
 static bool gate_changed(const struct result_cell *left, const struct result_cell *right,
                          bool masks_too, char *reason, size_t reason_bytes) {
     reason[0] = '\0';
     if (strcmp(left->verdict, right->verdict) != 0)
-        snprintf(reason, reason_bytes, "verdict %s -> %s%s%s", shown(left->verdict),
-                 shown(right->verdict), right->rule[0] ? ", " : "",
-                 right->rule[0]     ? right->rule
-                 : right->reason[0] ? right->reason
-                                    : "");
+        snprintf(reason, reason_bytes, "verdict %s%s%.100s -> %s%s%s", shown(left->verdict),
+                 cause(left)[0] ? ", " : "", cause(left), shown(right->verdict),
+                 cause(right)[0] ? ", " : "", cause(right));
     else if (strcmp(left->rule, right->rule) != 0)
         snprintf(reason, reason_bytes, "%s by another rule: %s -> %s", left->verdict,
                  shown(left->rule), shown(right->rule));

@@ -13,61 +13,77 @@
 #define BETTER "#009E73"
 #define NEUTRAL "#555555"
 
-enum { WIDE = 980, LEFT = 20, RIGHT = 730, ROW = 34, HEAD = 34, FOOT = 46, MOST_NAME = 150 };
+enum { WIDE = 980, LEFT = 20, RIGHT = 760, ROW = 34, HEAD = 34, FOOT = 46, MOST_NAME = 150 };
 
-/* From a change (log, positive is worse) to a place on the page. */
+/* Even within the margin, logarithmic beyond: one cell of +90% must not press the others flat. */
 struct axis {
-    double low, high; /* as shares */
+    double margin;    /* log */
+    double low, high; /* bent, see bend() */
 };
 
+static double bend(const struct axis *axis, double log_change) {
+    return asinh(log_change / axis->margin);
+}
+
 static double place(const struct axis *axis, double log_change) {
-    const double share = fmin(fmax(expm1(log_change), axis->low), axis->high);
-    return LEFT + (RIGHT - LEFT) * (share - axis->low) / (axis->high - axis->low);
+    const double bent = fmin(fmax(bend(axis, log_change), axis->low), axis->high);
+    return LEFT + (RIGHT - LEFT) * (bent - axis->low) / (axis->high - axis->low);
 }
 
-static double step_of(double span) {
-    const double rough = span / 8, decade = pow(10.0, floor(log10(rough)));
-    const double part = rough / decade;
-    return decade * (part <= 1.0 ? 1.0 : part <= 2.0 ? 2.0 : part <= 5.0 ? 5.0 : 10.0);
-}
-
-/* Room for every interval shown, 0 and the margin; an interval of thousands of percent is cut. */
+/* Room for every interval shown, and for twice the margin. */
 static struct axis axis_of(const struct report *report, size_t rows) {
-    const double margin = report->options->margin;
-    struct axis axis = {-1.5 * margin, 1.5 * margin};
+    struct axis axis = {.margin = log1p(report->options->margin)};
     const struct comparison *comparison = report->comparison;
+    axis.low = bend(&axis, -2.0 * axis.margin);
+    axis.high = bend(&axis, 2.0 * axis.margin);
     for (size_t i = 0, shown = 0; i < comparison->count && shown < rows; i++) {
         const struct estimate *time = &comparison->verdicts[i].time;
         if (!time->valid)
             continue;
         shown++;
-        axis.low = fmin(axis.low, expm1(time->low));
-        axis.high = fmax(axis.high, expm1(time->high));
+        axis.low = fmin(axis.low, bend(&axis, time->low));
+        axis.high = fmax(axis.high, bend(&axis, time->high));
     }
-    axis.low = fmax(axis.low, -1.0);
-    axis.high = fmin(axis.high, fmax(10.0, 3.0 * margin));
-    const double step = step_of(axis.high - axis.low);
-    axis.low = step * floor(axis.low / step);
-    axis.high = step * ceil(axis.high / step);
+    const double room = 0.03 * (axis.high - axis.low);
+    axis.low -= room;
+    axis.high += room;
     return axis;
 }
 
-static void put_axis(const struct report *report, const struct axis *axis, double bottom,
-                     FILE *stream) {
-    const double margin = log1p(report->options->margin), step = step_of(axis->high - axis->low);
-    fprintf(stream, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.1f\" fill=\"#e6e6e6\"/>\n",
-            place(axis, -margin), HEAD, place(axis, margin) - place(axis, -margin), bottom - HEAD);
-    const int ticks = (int)round((axis->high - axis->low) / step);
-    for (int i = 0; i <= ticks; i++) {
-        const double share = axis->low + step * i;
-        const double x = place(axis, log1p(fmax(share, -0.999999)));
-        fprintf(stream,
-                "<path d=\"M%.1f %d V%.1f\" stroke=\"%s\" stroke-width=\"%s\"/>"
-                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%+.*f%%</text>\n",
-                x, HEAD, bottom, fabs(share) < 1e-9 ? "#000" : "#ccc",
-                fabs(share) < 1e-9 ? "1.2" : "0.6", x, bottom + 16,
-                step < 0.01 ? step < 0.001 ? 2 : 1 : 0, fabs(share) < 1e-9 ? 0.0 : 100.0 * share);
+static void put_tick(const struct axis *axis, double percent, double bottom, FILE *stream) {
+    const double x = place(axis, log1p(percent / 100.0));
+    fprintf(stream,
+            "<path d=\"M%.1f %d V%.1f\" stroke=\"%s\" stroke-width=\"%s\"/>"
+            "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s%g%%</text>\n",
+            x, HEAD, bottom, percent == 0.0 ? "#000" : "#ccc", percent == 0.0 ? "1.2" : "0.6", x,
+            bottom + 16, percent > 0.0 ? "+" : "", percent);
+}
+
+/* Ticks outwards from 0, where they have room. */
+static void put_ticks(const struct axis *axis, double bottom, FILE *stream) {
+    static const double steps[] = {0.1, 0.2, 0.5, 1,   2,   5,    10,   20,   50,
+                                   75,  90,  100, 200, 500, 1000, 2000, 5000, 10000};
+    put_tick(axis, 0.0, bottom, stream);
+    for (int sign = -1; sign <= 1; sign += 2) {
+        double last = place(axis, 0.0);
+        for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+            const double percent = sign * steps[i];
+            const double change = percent > -100.0 ? log1p(percent / 100.0) : -(double)INFINITY;
+            const double x = place(axis, change);
+            if (fabs(x - last) < 44.0 || bend(axis, change) <= axis->low ||
+                bend(axis, change) >= axis->high)
+                continue;
+            put_tick(axis, percent, bottom, stream);
+            last = x;
+        }
     }
+}
+
+static void put_axis(const struct axis *axis, double bottom, FILE *stream) {
+    const double from = place(axis, -axis->margin), to = place(axis, axis->margin);
+    fprintf(stream, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.1f\" fill=\"#e6e6e6\"/>\n",
+            from, HEAD, to - from, bottom - HEAD);
+    put_ticks(axis, bottom, stream);
     fprintf(stream,
             "<text x=\"%d\" y=\"%.1f\">better</text><text x=\"%d\" y=\"%.1f\" "
             "text-anchor=\"end\">worse</text>\n",
@@ -83,7 +99,10 @@ static const char *color_of(enum outcome outcome) {
 
 static void put_name(const char *name, double y, FILE *stream) {
     const size_t length = strlen(name);
-    fprintf(stream, "<text x=\"%d\" y=\"%.1f\" font-size=\"11\">", LEFT, y);
+    fprintf(stream,
+            "<text x=\"%d\" y=\"%.1f\" font-size=\"11\" stroke=\"#fff\" stroke-width=\"3\" "
+            "paint-order=\"stroke\">",
+            LEFT, y);
     if (length > MOST_NAME)
         fputs("&#8230;", stream);
     page_text(stream, length > MOST_NAME ? name + length - MOST_NAME : name);
@@ -111,8 +130,11 @@ static void put_change(const struct verdict *verdict, const struct axis *axis, d
                 "<path d=\"M%.1f %.1f l5 5 l-5 5 l-5 -5 z\" fill=\"none\" stroke=\"#000\"/>", x,
                 y - 5);
     }
-    fprintf(stream, "<text x=\"%d\" y=\"%.1f\" font-size=\"12\">%s %s (%s &#8594; %s)</text>\n",
-            RIGHT + 8, y + 4, outcome_name(verdict->outcome), change, base, new_side);
+    fprintf(stream,
+            "<text x=\"%d\" y=\"%.1f\" fill=\"%s\">%s %s</text>"
+            "<text x=\"%d\" y=\"%.1f\">%s &#8594; %s</text>\n",
+            RIGHT + 10, top + 13, color, outcome_name(verdict->outcome), change, RIGHT + 10,
+            top + 28, base, new_side);
 }
 
 bool chart_changes(const struct report *report, FILE *stream) {
@@ -131,10 +153,10 @@ bool chart_changes(const struct report *report, FILE *stream) {
             "<svg viewBox=\"0 0 %d %.0f\" font-family=\"sans-serif\" font-size=\"12\">\n"
             "<rect width=\"%d\" height=\"%.0f\" fill=\"#fff\"/>\n"
             "<text x=\"%d\" y=\"20\">Change from before to after: dot and 95%% interval%s; grey: "
-            "within the margin of %.3g%%</text>\n",
+            "within the margin of %.3g%%; logarithmic beyond it</text>\n",
             WIDE, bottom + FOOT, WIDE, bottom + FOOT, LEFT, cycles ? "; diamond: in cycles" : "",
             100.0 * report->options->margin);
-    put_axis(report, &axis, bottom, stream);
+    put_axis(&axis, bottom, stream);
     for (size_t i = 0, shown = 0; i < comparison->count && shown < rows; i++)
         if (comparison->verdicts[i].time.valid)
             put_change(&comparison->verdicts[i], &axis, HEAD + ROW * (double)shown++, stream);

@@ -45,7 +45,7 @@ static void put_summary(const struct report *report, FILE *stream) {
             comparison->exit_code, 100.0 * report->options->margin, 100.0 * report->options->fdr,
             report->options->calibration ? "calibrated" : "0.3% by default");
     if (comparison->by_outcome[OUTCOME_REGRESSED] && report_cause(comparison)[0]) {
-        fputs(" ", stream);
+        fputs(" Cause: ", stream);
         page_text(stream, report_cause(comparison));
         fputs(".", stream);
     }

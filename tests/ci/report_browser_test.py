@@ -37,7 +37,7 @@ def check_text(page, verdict):
     names = [c["name"] for c in verdict["cells"]]
     places = [page.index('<td data-s="%s">' % n.replace("&", "&amp;")) for n in names]
     assert places == sorted(places), "not in the order of the verdict, worst first"
-    assert "<drops>" not in page and "row 3 &lt;drops&gt; a token &amp; keeps" in page
+    assert "<drops>" not in page and "accepted -&gt; rejected, row 3 &lt;drops&gt; a token &amp; keeps" in page
     assert page.count("<figcaption>") >= 5, "no blocks before and after"
     for words in ("So: slower beyond doubt", "the clock changed", "records were dropped", "device.uuid", "Exit code 1",
                   "margin of 2%", "better</text>", ">before</text>", ">after</text>",
