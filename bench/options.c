@@ -190,6 +190,9 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
     case KEY_MASK_OUT:
         options->mask_out = value;
         return 0;
+    case KEY_ORACLE_CACHE:
+        options->oracle_cache = value;
+        return 0;
     case KEY_INPUT:
         options->input = value;
         return 0;

@@ -53,6 +53,7 @@ struct options {
     int64_t seed;
     int32_t slices;                   /* 0: as upstream */
     int32_t shard_index, shard_count; /* --shard K/N; 0/0: the whole plan */
+    const char *oracle_cache;         /* folder, NULL: none */
     int32_t threads;                  /* 0: one per processor */
     enum timer_kind timer;
     float p[OPTION_MOST_P];
@@ -88,6 +89,7 @@ enum option_key {
     KEY_SLICES,
     KEY_SHARD,
     KEY_COST,
+    KEY_ORACLE_CACHE,
     KEY_THREADS,
     KEY_TIMER,
     KEY_GATE_ONLY,
@@ -112,7 +114,7 @@ struct option_row {
     const char *help;
 };
 
-enum { OPTION_ROWS = 47 };
+enum { OPTION_ROWS = 48 };
 extern const struct option_row options_rows[OPTION_ROWS];
 
 /* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the

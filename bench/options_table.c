@@ -85,6 +85,9 @@ const struct option_row options_rows[OPTION_ROWS] = {
      "Folder of a sweep's results (default: sweep-out), of --ab's two (ab-out) or of charts "
      "(default: RESULTS/plots), "
      "--apply's .npy file, or the page (default: RESULTS/report.html)"},
+    {"oracle-cache", KEY_ORACLE_CACHE, "DIR", SWEEP, MODE_NONE,
+     "Keep what the oracle says of each input here, for later runs and for others at the same "
+     "time"},
     {"mask-out", KEY_MASK_OUT, "FILE.npy", IN(MODE_ORACLE), MODE_NONE,
      "Write the logits with dropped tokens at -inf; one p alone"},
     {"resume", KEY_RESUME, NULL, SWEEP | AB, MODE_NONE,

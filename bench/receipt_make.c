@@ -16,11 +16,12 @@ const char *const receipt_repeated[] = {"name",      "verdict",      "rule",
                                         "inputs",    "sample_count", "samples_sha256",
                                         "median_ns", "kernels",      NULL};
 
-static json_t *sources_to_json(void) {
+static json_t *sources_to_json(const char *folder) {
     json_t *array = json_array();
     for (size_t i = 0; i < topp_source_count; i++)
-        json_array_append_new(array, json_pack("{s:s, s:s}", "path", topp_sources[i].path, "sha256",
-                                               topp_sources[i].sha256));
+        if (!strncmp(topp_sources[i].path, folder, strlen(folder)))
+            json_array_append_new(array, json_pack("{s:s, s:s}", "path", topp_sources[i].path,
+                                                   "sha256", topp_sources[i].sha256));
     return array;
 }
 
@@ -45,7 +46,13 @@ void sources_hash_of(const json_t *sources, char hex[SHA256_HEX_BYTES]) {
 }
 
 void sources_hash(char hex[SHA256_HEX_BYTES]) {
-    json_t *sources = sources_to_json();
+    json_t *sources = sources_to_json("");
+    sources_hash_of(sources, hex);
+    json_decref(sources);
+}
+
+void sources_hash_oracle(char hex[SHA256_HEX_BYTES]) {
+    json_t *sources = sources_to_json("oracle/");
     sources_hash_of(sources, hex);
     json_decref(sources);
 }
@@ -148,7 +155,7 @@ enum tb_status receipt_make(const struct receipt_request *request, struct tb_err
     if (status == TB_OK) {
         json_object_set(receipt, "run", json_object_get(results, "run"));
         json_object_set(receipt, "request", asked);
-        json_object_set_new(receipt, "sources", sources_to_json());
+        json_object_set_new(receipt, "sources", sources_to_json(""));
         json_object_set(receipt, "cells", cells);
         json_object_set(receipt, "outputs", outputs);
         snprintf(path, sizeof path, "%s/receipt.json", request->out_dir);

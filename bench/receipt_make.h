@@ -23,6 +23,8 @@ const char *const *receipt_outputs(const json_t *request);
 
 /* One hash for all compiled-in sources: of the lines `sha256  path\n` in order of path. */
 void sources_hash(char hex[SHA256_HEX_BYTES]);
+/* Of the oracle's sources alone. */
+void sources_hash_oracle(char hex[SHA256_HEX_BYTES]);
 /* The same of a receipt's "sources" array; "" when it is malformed. */
 void sources_hash_of(const json_t *sources, char hex[SHA256_HEX_BYTES]);
 

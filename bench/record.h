@@ -86,9 +86,10 @@ struct run_info {
     char device_kind[16];
     struct timing_settings timing;
     struct profile_limits limits;
-    json_t *device; /* device_ops.describe(); owned */
-    json_t *host;   /* host name, system, CPU, processors, memory; owned */
-    json_t *build;  /* version, compiler, flags, build type, commit; owned */
+    json_t *device;       /* device_ops.describe(); owned */
+    json_t *host;         /* host name, system, CPU, processors, memory; owned */
+    json_t *oracle_cache; /* counts of --oracle-cache, null without one; owned */
+    json_t *build;        /* version, compiler, flags, build type, commit; owned */
 };
 
 struct run_result {

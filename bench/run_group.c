@@ -30,8 +30,8 @@ static enum tb_status ask_oracle(struct run_state *state, struct gate_group *gro
             for (size_t i = 0; i < group->p_count; i++)
                 p[row * group->p_count + i] =
                     family_row_p(&cell->family, group->p[i], (int64_t)(row + batch * (size_t)draw));
-        status = nucleus_rows(logits->data, cell->batch, cell->vocab, cell->stride, p,
-                              group->p_count, state->run->threads, nuclei, state->error);
+        status = oracle_rows(state->run->oracle_cache, logits, p, group->p_count,
+                             state->run->threads, nuclei, state->error);
     }
     free(p);
     if (status == TB_OK)

@@ -3,6 +3,7 @@
 #define TOPP_BENCH_RUN_STATE_H
 
 #include "bench/journal.h"
+#include "bench/oracle_cache.h"
 #include "bench/progress.h"
 #include "bench/runner.h"
 

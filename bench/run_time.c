@@ -38,8 +38,8 @@ static enum tb_status boundaries_of(struct run_state *state, const struct cell *
             p[row] = family_row_p(&cell->family, cell->p, (int64_t)(row + batch * (size_t)draw));
         status = run_input(state, cell, draw, &logits, NULL);
         if (status == TB_OK)
-            status = nucleus_rows(logits->data, cell->batch, cell->vocab, cell->stride, p, 1,
-                                  state->run->threads, nuclei, state->error);
+            status = oracle_rows(state->run->oracle_cache, logits, p, 1, state->run->threads,
+                                 nuclei, state->error);
         for (size_t row = 0; status == TB_OK && row < batch; row++)
             (*boundaries)[(size_t)draw * batch + row] = boundary_of(&nuclei[row]);
     }

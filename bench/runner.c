@@ -204,6 +204,7 @@ enum tb_status sweep_execute(const struct sweep_run *run, struct run_result *res
     if (status == TB_OK && !run_stopped(state))
         status = run_time_all(state);
     record_finish_run(result);
+    result->info.oracle_cache = oracle_cache_to_json(run->oracle_cache);
     if (status == TB_OK && run_stopped(state))
         status = tb_fail(error, TB_INTERRUPTED,
                          "interrupted: %s keeps what was finished; --resume goes on with it",

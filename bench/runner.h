@@ -11,7 +11,8 @@
 
 #include <signal.h>
 
-struct build_info; /* bench/sources.h */
+struct build_info;   /* bench/sources.h */
+struct oracle_cache; /* bench/oracle_cache.h */
 
 struct sweep_run {
     const struct plan *plan;
@@ -25,12 +26,13 @@ struct sweep_run {
     bool resume;                    /* go on from out_dir's journal; without one: start afresh */
     bool force;  /* out_dir may hold an interrupted run or results of another plan: replace them */
     bool subset; /* --case or --filter chose some of the profile's cells */
-    bool gate_only;              /* no timing at all (sanitizer runs) */
-    bool color;                  /* of the table */
-    FILE *table;                 /* the table for people, NULL = none */
-    FILE *progress;              /* NULL = none; a bar when it is a terminal */
-    int threads;                 /* of the oracle, 0 = one per processor */
-    int32_t slices;              /* split variants: slices per row, 0 = as upstream */
+    bool gate_only;                    /* no timing at all (sanitizer runs) */
+    bool color;                        /* of the table */
+    FILE *table;                       /* the table for people, NULL = none */
+    FILE *progress;                    /* NULL = none; a bar when it is a terminal */
+    int threads;                       /* of the oracle, 0 = one per processor */
+    struct oracle_cache *oracle_cache; /* NULL = none; its counts go into the result file */
+    int32_t slices;                    /* split variants: slices per row, 0 = as upstream */
     int64_t cache_bytes;         /* inputs kept in memory, 0 = a quarter of it but at most 4 GiB */
     volatile sig_atomic_t *stop; /* set by a signal handler: finish the sample, keep the journal */
     const char *const *gbench_flags; /* Google Benchmark's own output flags, as typed */

@@ -1,6 +1,7 @@
 #include "bench/shard.h"
 
 #include "bench/plan_hash.h"
+#include "oracle/gumbel_statistics.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,20 +9,38 @@
 /* Nanoseconds of one core for one logit (input, oracle, gate), and of the device for one call.
  * Measured once, rounded; only their relations matter here (docs/scale.md). */
 enum {
-    INPUT_NS = 30,   /* generating and hashing */
-    ORACLE_NS = 40,  /* sorting, weights, exact sum: once for all p */
-    JUDGE_NS = 20,   /* one kernel's output brought back, judged and hashed */
-    CPU_CALL_NS = 8, /* one kernel on the CPU */
-    CUDA_CALL_NS = 1,
-    CUDA_BLOCK_NS = 8000000, /* tracing on and off, records, the pass by events */
-    NOISE_NS = 8,            /* one token of a statistic, CPU */
+    INPUT_NS = 30,        /* generating and hashing */
+    ORACLE_NS = 40,       /* sorting, weights, exact sum: once for all p */
+    JUDGE_NS = 20,        /* one kernel's output brought back, judged and hashed */
+    CPU_CALL_NS = 8,      /* one kernel on the CPU */
+    CUDA_CALL_NS = 20000, /* one kernel on a GPU, and 1 ns for CUDA_CALL_LOGITS of its logits */
+    CUDA_CALL_LOGITS = 16,
+    CUDA_BLOCK_NS = 8000000,  /* tracing on and off, records, the pass by events */
+    STATISTIC_NS = 100000000, /* any statistic, apart from its noises */
 };
 
-/* Tokens of noise that the statistics draw (oracle/gumbel_statistics.h), a rough mean of them. */
-static const int64_t CPU_STATISTIC_NOISES = 2000000000, CUDA_STATISTIC_NS = 5000000000;
+/* Tokens whose noise a statistic makes; the two small ones make few. */
+static int64_t statistic_noises(const char *name, const struct statistic_size *size) {
+    if (!strcmp(name, "heavy_tail"))
+        return size->heavy_draws * size->heavy_vocab;
+    if (!strcmp(name, "whole_vocabulary"))
+        return size->whole_draws * size->whole_vocab;
+    return 0;
+}
+
+/* 1.5 ns for each of them on the CPU, 5 ps on a GPU. */
+static int64_t statistic_ns(const char *name, bool cuda) {
+    const int64_t noises = statistic_noises(name, cuda ? &statistic_full : &statistic_cpu);
+    return STATISTIC_NS + (cuda ? noises / 200 : noises + noises / 2);
+}
 
 static int64_t elements_of(const struct cell *cell) {
     return cell->batch * cell->vocab * cell->draws;
+}
+
+static int64_t call_ns(const struct cell *cell, bool cuda) {
+    const int64_t elements = cell->batch * cell->vocab;
+    return cuda ? CUDA_CALL_NS + elements / CUDA_CALL_LOGITS : elements * CPU_CALL_NS;
 }
 
 /* Cells that differ in l2 and launch alone are gated once; they stand side by side. */
@@ -36,12 +55,11 @@ static bool gated_before(const struct plan *plan, size_t at) {
 static int64_t gate_ns(const struct plan *plan, size_t at, bool cuda) {
     const struct cell *cell = &plan->cells[at];
     if (cell->kind == CELL_GUMBEL_STATISTIC)
-        return cuda ? CUDA_STATISTIC_NS : CPU_STATISTIC_NOISES * NOISE_NS;
+        return statistic_ns(cell->statistic, cuda);
     if (gated_before(plan, at))
         return 0;
-    const int64_t call = cuda ? CUDA_CALL_NS : CPU_CALL_NS;
     const bool twice = cell->kind == CELL_TOPP && !strcmp(cell->topp->contract, "conservative");
-    return elements_of(cell) * (JUDGE_NS + (twice ? 2 : 1) * call);
+    return elements_of(cell) * JUDGE_NS + cell->draws * (twice ? 2 : 1) * call_ns(cell, cuda);
 }
 
 /* A block ends at its time limit, or once it has max_samples; each draw is called at least once. */
@@ -49,7 +67,7 @@ static int64_t time_ns(const struct plan *plan, const struct cell *cell, bool cu
     const struct timing_settings *timing = &plan->timing;
     if (!cell->timed)
         return 0;
-    const int64_t call = cell->batch * cell->vocab * (cuda ? CUDA_CALL_NS : CPU_CALL_NS);
+    const int64_t call = call_ns(cell, cuda);
     const int64_t least = call * cell->draws, most = call * timing->max_samples;
     int64_t block = (int64_t)(timing->block_seconds * 1e9);
     if (block > most || block <= 0)

@@ -1,4 +1,5 @@
 /* --sweep: options -> plan -> run -> receipt. */
+#include "bench/oracle_cache.h"
 #include "bench/receipt_make.h"
 #include "bench/runner.h"
 #include "bench/sources.h"
@@ -77,11 +78,21 @@ enum tb_status tool_leave_receipt(const struct options *options, const struct to
     return receipt_make(&request, error);
 }
 
+static enum tb_status open_cache(const struct options *options, struct oracle_cache **cache,
+                                 struct tb_error *error) {
+    char sources[SHA256_HEX_BYTES];
+    if (!options->oracle_cache)
+        return TB_OK;
+    sources_hash_oracle(sources);
+    return oracle_cache_open(options->oracle_cache, sources, stderr, cache, error);
+}
+
 int tool_sweep(const struct options *options) {
     struct tb_error error = TB_ERROR_INIT;
     struct tool_plan resolved = {0};
     struct device *device = NULL;
     struct run_result result = {0};
+    struct oracle_cache *cache = NULL;
     char sources[65];
     sources_hash(sources);
     const enum kernel_device kind = tool_pick_device(options);
@@ -90,6 +101,8 @@ int tool_sweep(const struct options *options) {
     enum tb_status status = check_flags(options, &error);
     if (status == TB_OK)
         status = tool_resolve(options, kind, false, &resolved, &error);
+    if (status == TB_OK)
+        status = open_cache(options, &cache, &error);
     if (status == TB_OK)
         status = tool_open_device(kind, &settings, &device, &error);
     if (status == TB_OK) {
@@ -109,6 +122,7 @@ int tool_sweep(const struct options *options) {
             .progress = stderr,
             .threads = options->threads,
             .slices = options->slices,
+            .oracle_cache = cache,
             .stop = tool_catch_stop(),
             .gbench_flags = (const char *const *)options->passed,
             .gbench_flag_count = (size_t)options->passed_count,
@@ -123,6 +137,7 @@ int tool_sweep(const struct options *options) {
         say_where(tool_out_folder(options));
     else
         exit_code = tool_fail(&error);
+    oracle_cache_close(cache);
     run_result_free(&result);
     tool_plan_free(&resolved);
     if (device)

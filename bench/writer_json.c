@@ -24,6 +24,8 @@ static json_t *info_to_json(const struct run_info *info) {
     json_object_set_new(json, "subset", json_boolean(info->subset));
     json_object_set_new(json, "resumed", json_boolean(info->resumed));
     json_object_set_new(json, "slices", json_integer(info->slices));
+    json_object_set_new(json, "oracle_cache",
+                        info->oracle_cache ? json_incref(info->oracle_cache) : json_null());
     const struct timing_settings *timing = &info->timing;
     json_t *settings = json_object();
     json_object_set_new(settings, "blocks", json_integer(timing->blocks));

@@ -87,6 +87,16 @@ static const struct line refused[] = {
     {"gate-only with ab", {"--ab", "exact", "sort", "--gate-only"}, "--gate-only does not go"},
     {"slices zero", {"--sweep", "--slices", "0"}, "--slices: '0' is not"},
     {"slices too many", {"--sweep", "--slices", "33"}, "--slices: '33' is not"},
+    {"shard zero", {"--sweep", "--shard", "0/3"}, "--shard: '0/3' is not K/N"},
+    {"shard past all", {"--sweep", "--shard", "4/3"}, "--shard: '4/3' is not K/N"},
+    {"shard alone", {"--sweep", "--shard", "2"}, "--shard: '2' is not K/N"},
+    {"shard without count", {"--sweep", "--shard", "2/"}, "--shard: '2/' is not K/N"},
+    {"shard with rest", {"--sweep", "--shard", "2/3x"}, "--shard: '2/3x' is not K/N"},
+    {"shard with sign", {"--sweep", "--shard", "+2/3"}, "--shard: '+2/3' is not K/N"},
+    {"shard with sign of all", {"--sweep", "--shard", "2/+3"}, "--shard: '2/+3' is not K/N"},
+    {"too many shards", {"--sweep", "--shard", "1/100001"}, "--shard: '1/100001' is not"},
+    {"cost with sweep", {"--sweep", "--cost"}, "--cost does not go with --sweep"},
+    {"cache with list", {"--list", "--oracle-cache", "d"}, "--oracle-cache does not go"},
     {"threads zero", {"--sweep", "--threads", "0"}, "--threads: '0' is not"},
 };
 
@@ -129,7 +139,11 @@ static void test_wrong_mode_is_named(void **state) {
         if (first && strchr(first, '|') && !strstr(first, "NAME") && !strstr(first, "DIR"))
             snprintf(word, sizeof word, "--%s=%.*s", row->name, (int)strcspn(first, "|"), first);
         else
-            snprintf(word, sizeof word, first ? "--%s=1" : "--%s", row->name);
+            snprintf(word, sizeof word,
+                     row->key == KEY_SHARD ? "--%s=1/1"
+                     : first               ? "--%s=1"
+                                           : "--%s",
+                     row->name);
         const struct line line = {"", {"--variants", word}, NULL};
         struct options options;
         struct tb_error error;
