@@ -33,6 +33,16 @@ static void drop_one(const struct topp_problem *problem) {
     problem->logits[token] = problem->mask_value;
 }
 
+static void work_for_nothing(const struct topp_problem *problem) {
+    static float rows[FAKE_BATCH * (FAKE_VOCAB + 3)];
+    struct topp_problem copy = *problem;
+    copy.logits = rows;
+    for (int i = 1; i < FAKE_SLOWNESS; i++) {
+        memcpy(rows, problem->logits, sizeof rows);
+        exact(&copy);
+    }
+}
+
 static void hang(void) {
     for (volatile int turn = 0;; turn = !turn)
         ;
@@ -41,6 +51,8 @@ static void hang(void) {
 static int launch(enum fake_kind kind, const struct topp_problem *problem,
                   unsigned char *workspace) {
     const long call = ++calls_of[kind];
+    if (kind == FAKE_SLOW)
+        work_for_nothing(problem);
     const int status = exact(problem);
     if (++calls_of_all == stop_call)
         *stop_flag = 1;
@@ -122,6 +134,7 @@ LAUNCH(FAKE_REFUSED_BLOCK)
 LAUNCH(FAKE_FLOOR)
 LAUNCH(FAKE_PAST_ROWS)
 LAUNCH(FAKE_PAST_WORKSPACE)
+LAUNCH(FAKE_SLOW)
 
 #define VARIANT(kind, text)                                                                        \
     [kind] = {.name = text,                                                                        \
@@ -149,6 +162,7 @@ static const struct topp_variant variants[FAKE_KINDS] = {
     VARIANT(FAKE_FLOOR, "floor"),
     VARIANT(FAKE_PAST_ROWS, "past_rows"),
     VARIANT(FAKE_PAST_WORKSPACE, "past_workspace"),
+    VARIANT(FAKE_SLOW, "slow"),
 };
 
 const char *fake_name(enum fake_kind kind) {
@@ -156,10 +170,23 @@ const char *fake_name(enum fake_kind kind) {
 }
 
 static struct device *cpu_device;
+static char blocks[FAKE_MOST_BLOCKS + 1];
+
+const char *fake_blocks(void) {
+    static char told[sizeof blocks];
+    memcpy(told, blocks, sizeof told);
+    blocks[0] = '\0';
+    return told;
+}
 
 static enum tb_status time_block(struct device *device, const struct block_request *request,
                                  struct block_result *result, struct tb_error *error) {
     (void)device;
+    const size_t known = strlen(blocks);
+    if (known < FAKE_MOST_BLOCKS) {
+        blocks[known] = request->calls->name[strlen("topp/")];
+        blocks[known + 1] = '\0';
+    }
     if (request->block == 1 && strstr(request->calls->name, "/refused_block/")) {
         memset(result, 0, sizeof *result);
         result->events_ns = NAN;
@@ -219,6 +246,13 @@ void fake_open(struct fake *fake, const char *out, const enum fake_kind *kinds, 
                                    .out_dir = out,
                                    .threads = 1,
                                    .stop = &fake->stop};
+}
+
+void fake_stop_at(long call, volatile sig_atomic_t *stop) {
+    memset(calls_of, 0, sizeof calls_of);
+    calls_of_all = 0;
+    stop_call = call;
+    stop_flag = stop;
 }
 
 enum tb_status fake_run(struct fake *fake, long stop_at) {

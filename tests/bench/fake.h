@@ -6,6 +6,7 @@
 #include "bench/runner.h"
 
 enum { FAKE_VOCAB = 64, FAKE_BATCH = 2, FAKE_DRAWS = 2, FAKE_BLOCKS = 3, FAKE_MOST_CELLS = 16 };
+enum { FAKE_SLOWNESS = 24, FAKE_MOST_BLOCKS = 64 };
 
 enum fake_kind {
     FAKE_GOOD,           /* `exact` */
@@ -24,6 +25,7 @@ enum fake_kind {
     FAKE_FLOOR,          /* `exact` that is told the boundary */
     FAKE_PAST_ROWS,      /* writes behind the last row, its padding included */
     FAKE_PAST_WORKSPACE, /* writes behind its workspace */
+    FAKE_SLOW,           /* `exact`, FAKE_SLOWNESS times in a row */
     FAKE_KINDS
 };
 
@@ -47,8 +49,13 @@ void fake_open(struct fake *fake, const char *out, const enum fake_kind *kinds, 
 enum tb_status fake_run(struct fake *fake, long stop_at);
 void fake_close(struct fake *fake);
 
+/* For runs that fake_run() does not start: raises *stop at this call from now, 0 = never. */
+void fake_stop_at(long call, volatile sig_atomic_t *stop);
+
 /* Calls of all kernels in the latest run. */
 long fake_calls(void);
 const char *fake_name(enum fake_kind kind);
+/* First letters of the kernels whose blocks were timed since this was last asked, in order. */
+const char *fake_blocks(void);
 
 #endif
