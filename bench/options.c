@@ -31,6 +31,7 @@ struct parsing {
     struct options *options;
     struct tb_error *error;
     bool seen[OPTION_ROWS];
+    const struct option_row *stray; /* an option of --external before any */
 };
 
 static error_t refuse_value(struct parsing *parsing, const struct option_row *row,
@@ -166,6 +167,43 @@ static error_t pass_on(struct parsing *parsing, const struct option_row *row,
     return 0;
 }
 
+static error_t add_external(struct parsing *parsing, const char *text) {
+    struct options *options = parsing->options;
+    if (options->external_count == OPTION_MOST_EXTERNAL) {
+        tb_fail(parsing->error, TB_USAGE, "more than %d --external", OPTION_MOST_EXTERNAL);
+        return EINVAL;
+    }
+    options->external[options->external_count++] = (struct option_external){.text = text};
+    return 0;
+}
+
+/* The options of a program stand behind its --external. */
+static error_t take_external(struct parsing *parsing, const struct option_row *row,
+                             const char *value) {
+    struct options *options = parsing->options;
+    int choice = 0;
+    error_t failed = 0;
+    /* Without one, check_values() says so, once the mode is known to be right. */
+    struct option_external none = {0}, *external = &none;
+    if (options->external_count > 0)
+        external = &options->external[options->external_count - 1];
+    else if (!parsing->stray)
+        parsing->stray = row;
+    switch (row->key) {
+    case KEY_EXTERNAL_OUTPUT:
+        return parse_choice(parsing, row, value, &external->output);
+    case KEY_EXTERNAL_CONTRACT:
+        external->contract = value;
+        return parse_choice(parsing, row, value, &choice);
+    case KEY_EXTERNAL_LAUNCH:
+        failed = parse_choice(parsing, row, value, &choice);
+        external->graph = choice == 1;
+        return failed;
+    default:
+        return parse_small(parsing, row, value, 1, 1 << 20, &external->repeats);
+    }
+}
+
 static error_t take(struct parsing *parsing, const struct option_row *row, char *value,
                     const struct argp_state *state) {
     struct options *options = parsing->options;
@@ -237,6 +275,13 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
         failed = parse_choice(parsing, row, value, &choice);
         options->device = choice == 0 ? CHOOSE_CPU : choice == 1 ? CHOOSE_CUDA : CHOOSE_AUTO;
         return failed;
+    case KEY_EXTERNAL:
+        return add_external(parsing, value);
+    case KEY_EXTERNAL_OUTPUT:
+    case KEY_EXTERNAL_CONTRACT:
+    case KEY_EXTERNAL_LAUNCH:
+    case KEY_EXTERNAL_REPEATS:
+        return take_external(parsing, row, value);
     case KEY_TIMER:
         failed = parse_choice(parsing, row, value, &choice);
         options->timer = choice == 0 ? TIMER_CUPTI : TIMER_EVENTS;
@@ -307,6 +352,11 @@ static error_t check_values(struct parsing *parsing) {
     if (options->margin &&
         share_parse("--margin", options->margin, 1e-4, 100.0, &margin, parsing->error) != TB_OK)
         return EINVAL;
+    if (parsing->stray) {
+        tb_fail(parsing->error, TB_USAGE, "--%s belongs to the --external before it: there is none",
+                parsing->stray->name);
+        return EINVAL;
+    }
     if (!missing && !clash)
         return 0;
     tb_fail(parsing->error, TB_USAGE, "%s", missing ? missing : clash);

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { OPTION_MOST_P = 64, OPTION_MOST_PASSED = 16 };
+enum { OPTION_MOST_P = 64, OPTION_MOST_PASSED = 16, OPTION_MOST_EXTERNAL = 16 };
 
 enum tool_mode {
     MODE_NONE,
@@ -27,6 +27,15 @@ enum tool_mode {
 };
 
 enum device_choice { CHOOSE_AUTO, CHOOSE_CPU, CHOOSE_CUDA };
+
+/* A program of --external; the options behind it are its own. */
+struct option_external {
+    const char *text;     /* NAME=COMMAND, or COMMAND alone */
+    int output;           /* enum topp_output */
+    const char *contract; /* NULL: exact */
+    bool graph;           /* it launches by CUDA graphs */
+    int32_t repeats;      /* 0: as the profile's least samples */
+};
 
 /* What was asked for. All strings point into argv or are constants: nothing to free. */
 struct options {
@@ -60,6 +69,8 @@ struct options {
     int32_t p_count;
     char *passed[OPTION_MOST_PASSED]; /* flags of Google Benchmark, as given */
     int32_t passed_count;
+    struct option_external external[OPTION_MOST_EXTERNAL];
+    int32_t external_count;
 };
 
 enum option_key {
@@ -101,6 +112,11 @@ enum option_key {
     KEY_MASK_OUT,
     KEY_STRICT,
     KEY_FORCE,
+    KEY_EXTERNAL,
+    KEY_EXTERNAL_OUTPUT,
+    KEY_EXTERNAL_CONTRACT,
+    KEY_EXTERNAL_LAUNCH,
+    KEY_EXTERNAL_REPEATS,
     KEY_PASS, /* and above: flags of Google Benchmark that are passed on */
 };
 
@@ -114,7 +130,7 @@ struct option_row {
     const char *help;
 };
 
-enum { OPTION_ROWS = 48 };
+enum { OPTION_ROWS = 54 };
 extern const struct option_row options_rows[OPTION_ROWS];
 
 /* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the

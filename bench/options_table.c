@@ -72,6 +72,20 @@ const struct option_row options_rows[OPTION_ROWS] = {
     {"margin", KEY_MARGIN, "SHARE", AB, MODE_NONE,
      "Practical margin, as of perfwatch compare: 5% and 0.05 mean the same (default 2%)"},
 
+    {NULL, 0, NULL, 0, MODE_NONE, "Kernels of other programs:"},
+    {"external", KEY_EXTERNAL, "NAME=COMMAND", PLAN, MODE_NONE,
+     "Gate and time another program's kernel beside those of the profile (docs/external.md); may "
+     "be "
+     "given several times, the options below belong to the one before them"},
+    {"external-output", KEY_EXTERNAL_OUTPUT, "masked_logits|probabilities|ids", PLAN, MODE_NONE,
+     "What it writes (default: masked_logits)"},
+    {"external-contract", KEY_EXTERNAL_CONTRACT, "exact|bounded|conservative|envelope", PLAN,
+     MODE_NONE, "What the gate holds it to (default: exact)"},
+    {"external-launch", KEY_EXTERNAL_LAUNCH, "stream|graph", PLAN, MODE_NONE,
+     "CUDA: how it launches its kernels; its records must show it (default: stream)"},
+    {"external-repeats", KEY_EXTERNAL_REPEATS, "N", SWEEP, MODE_NONE,
+     "Timed repetitions of one start (default: the profile's least samples)"},
+
     {NULL, 0, NULL, 0, MODE_NONE, "Input and output:"},
     {"input", KEY_INPUT, "FILE.npy", PLAN | AB | IN(MODE_APPLY), MODE_NONE,
      "Your own logits, 2-D <f4 or <f2; a sweep runs them instead of the profile's families and "

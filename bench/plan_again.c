@@ -67,6 +67,8 @@ enum tb_status plan_again_load(const struct plan_again *again, struct plan *plan
         .filter = text_of(again, "filter"),
         .case_name = text_of(again, "case"),
         .pair = pair.kernel && pair.beside ? &pair : NULL,
+        .extras = again->extras,
+        .extra_count = again->extra_count,
     };
     if (!pair_is_whole(again, &pair))
         return tb_fail(error, TB_UNREADABLE,

@@ -10,6 +10,9 @@ struct plan_again {
     const json_t *request;   /* the receipt's; borrowed */
     const char *receipt_dir; /* a user's file may have come along with the receipt */
     const char *profile_dir; /* folder of profiles here */
+    const struct plan_extra
+        *extras; /* programs that the run named by --external; outlive the plan */
+    size_t extra_count;
     bool profile_dir_wins;   /* it was asked for: before the place where the run found its own */
     char profile[4200];      /* of plan_again_profile() */
     char captured_dir[4096]; /* of plan_again_input() */

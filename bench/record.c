@@ -21,9 +21,21 @@ void run_result_free(struct run_result *result) {
     free(result->cells);
     json_decref(result->info.device);
     json_decref(result->info.host);
+    json_decref(result->info.externals);
     json_decref(result->info.build);
     json_decref(result->info.oracle_cache);
     memset(result, 0, sizeof *result);
+}
+
+void record_begin(struct cell_record *record, const struct cell *cell) {
+    *record = (struct cell_record){.cell = cell,
+                                   .draw = -1,
+                                   .row = -1,
+                                   .token = -1,
+                                   .row_kept = -1,
+                                   .row_oracle = -1,
+                                   .events_ns = NAN};
+    summary_of_samples(NULL, 0, &record->summary);
 }
 
 /* "-" or the 16 hex digits of the bit pattern, independent of locale and printing precision. */
@@ -91,6 +103,12 @@ static bool as_expected(const struct cell_record *record) {
     return false;
 }
 
+/* A program of --external that could not run here at all, against one that a shape is too much for.
+ */
+static bool is_absent(const struct cell_record *record) {
+    return record->verdict == GATE_UNSUPPORTED && !strcmp(record->rule, "absent");
+}
+
 static double bytes_moved(const struct cell *cell) {
     double elements = (double)cell->batch * (double)cell->vocab;
     switch (cell->kind) {
@@ -155,7 +173,7 @@ void record_finish_run(struct run_result *result) {
         result->by_verdict[record->verdict]++;
         result->timed += record->summary.samples > 0;
         result->unexpected += !record->as_expected;
-        result->unmeasured += record->unmeasured[0] != '\0';
+        result->unmeasured += record->unmeasured[0] != '\0' || is_absent(record);
     }
     finish_ratios(result);
 }

@@ -87,6 +87,7 @@ struct run_info {
     struct timing_settings timing;
     struct profile_limits limits;
     json_t *device;       /* device_ops.describe(); owned */
+    json_t *externals;    /* other programs (bench/external.h); an array; owned */
     json_t *host;         /* host name, system, CPU, processors, memory; owned */
     json_t *oracle_cache; /* counts of --oracle-cache, null without one; owned */
     json_t *build;        /* version, compiler, flags, build type, commit; owned */
@@ -105,6 +106,9 @@ struct run_result {
 
 /* Frees what the result owns; a zeroed struct is fine. */
 void run_result_free(struct run_result *result);
+
+/* A record of nothing yet; what it owned before is forgotten. */
+void record_begin(struct cell_record *record, const struct cell *cell);
 
 /* Computes summary, throughput, hash, as_expected and the run's counts from verdicts and samples.
  */

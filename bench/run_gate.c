@@ -1,6 +1,6 @@
 /* The gate over all cells: input -> oracle once for all its p -> each kernel once on poisoned,
  * fresh memory -> verdict -> journal. */
-#include "bench/run_state.h"
+#include "bench/run_external.h"
 
 #include "oracle/parallel.h"
 
@@ -221,6 +221,7 @@ static enum tb_status gate_draw(struct run_state *state, struct gate_group *grou
     const struct logits *logits;
     struct gate_scene scene = {0};
     struct outcome outcome = {0};
+    bool came = true;
     enum tb_status status = run_input(state, cell, draw, &logits, NULL);
     if (status == TB_OK)
         memcpy(record->draws[draw].input_sha256, logits->sha256, sizeof logits->sha256);
@@ -228,14 +229,16 @@ static enum tb_status gate_draw(struct run_state *state, struct gate_group *grou
         status = gate_scene_make(state, group, cell, draw, &scene);
     if (status == TB_OK && !strcmp(cell->topp->contract, "conservative"))
         status = run_stock(state, cell, draw, &scene);
-    if (status == TB_OK)
+    if (status == TB_OK && external_of(cell->topp))
+        status = external_draw_rows(state, record, draw, scene.p, scene.output, &came);
+    else if (status == TB_OK)
         status = run_topp(state, cell, cell->topp, draw, &scene, scene.output, &outcome);
-    *harmed = *harmed || !outcome_harmless(&outcome);
+    *harmed = *harmed || !outcome_harmless(&outcome) || !came;
     if (status == TB_OK)
         record_refuse_conduct(record, draw, &outcome);
     if (status == TB_OK && !outcome_good(&outcome)) {
         record_refuse_outcome(state, record, draw, &outcome);
-    } else if (status == TB_OK) {
+    } else if (status == TB_OK && came) {
         status = run_input(state, cell, draw, &logits, NULL);
         if (status == TB_OK)
             status = judge(state, record, draw, logits, &scene);
@@ -258,7 +261,8 @@ static enum tb_status gate_topp_cell(struct run_state *state, struct gate_group 
         return gate_ids_cell(state, group, record);
     for (int32_t draw = 0; draw < cell->draws && status == TB_OK && !run_stopped(state); draw++) {
         status = gate_draw(state, group, record, draw, &harmed);
-        if (record->verdict == GATE_TIMEOUT || record->verdict == GATE_UNSUPPORTED)
+        if (record->verdict == GATE_TIMEOUT || record->verdict == GATE_UNSUPPORTED ||
+            (record->verdict != GATE_ACCEPTED && external_of(cell->topp)))
             break;
     }
     /* The share is of all rows that the cell saw, a part of a row counting as one. */
@@ -331,7 +335,10 @@ static enum tb_status gate_cell(struct run_state *state, struct gate_group *grou
     if (status != TB_OK || run_stopped(state))
         return status;
     record->gated = true;
-    return journal_verdict(state, at);
+    status = journal_verdict(state, at);
+    return status == TB_OK && record->cell->kind == CELL_TOPP && external_of(record->cell->topp)
+               ? external_keep_block(state, at)
+               : status;
 }
 
 enum tb_status run_gate_all(struct run_state *state) {

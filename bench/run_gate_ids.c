@@ -1,5 +1,5 @@
 /* The gate of samplers: many launches of one input, each with its own seeds and positions. */
-#include "bench/run_state.h"
+#include "bench/run_external.h"
 
 #include "oracle/gate_ids.h"
 
@@ -91,16 +91,20 @@ static enum tb_status gate_draw(struct run_state *state, struct gate_group *grou
     const struct cell *cell = record->cell;
     struct draw_record *drawn = &record->draws[draw];
     struct sampling sampling;
+    bool came = true;
     enum tb_status status = sampling_make(state, group, cell, draw, &sampling);
     if (status == TB_OK)
         memcpy(drawn->input_sha256, sampling.logits->sha256, sizeof drawn->input_sha256);
-    if (status == TB_OK)
+    if (status == TB_OK && external_of(cell->topp))
+        status = external_draw_ids(state, record, draw, sampling.scene.p, sampling.ids,
+                                   sampling.launches, &came);
+    else if (status == TB_OK)
         status = launch_all(state, cell, draw, &sampling);
     if (status == TB_OK)
         record_refuse_conduct(record, draw, &sampling.outcome);
     if (status == TB_OK && !outcome_good(&sampling.outcome)) {
         record_refuse_outcome(state, record, draw, &sampling.outcome);
-    } else if (status == TB_OK && !run_stopped(state)) {
+    } else if (status == TB_OK && came && !run_stopped(state)) {
         const struct gate_ids_case the_case = {.input = sampling.logits->data,
                                                .batch = cell->batch,
                                                .vocab = cell->vocab,

@@ -42,6 +42,7 @@ struct run_state {
     struct slot seeds[MOST_DRAWS], positions[MOST_DRAWS], temperatures[MOST_DRAWS],
         tokens[MOST_DRAWS];
     struct slot workspace, noise, rows;
+    struct external_runs *external; /* run_external.c's; NULL until a program of --external runs */
 
     /* The outputs that the gate saw, by hash: [cell][draw] as in the draw records. */
     char (*output_sha256)[MOST_DRAWS][65];

@@ -1,5 +1,5 @@
 /* Accepted cells timed in blocks; Google Benchmark drives the repetitions and interleaves them. */
-#include "bench/run_state.h"
+#include "bench/run_external.h"
 
 #include "bench/gbench.h"
 #include "bench/summary.h"
@@ -261,18 +261,18 @@ static size_t describe_cells(struct run_state *state, struct timed_cell *timed,
     size_t blocks = 0;
     for (size_t i = 0; i < state->plan->count; i++) {
         const struct cell_record *record = &state->result->cells[i];
+        const int32_t wanted = cell_blocks(state->plan, record->cell);
         timed[i] = (struct timed_cell){
             .state = state, .cell = i, .replayed = record->blocks, .status = status};
-        cells[i] = (struct gbench_cell){.name = record->cell->name,
-                                        .repetitions = state->plan->timing.blocks};
+        cells[i] = (struct gbench_cell){.name = record->cell->name, .repetitions = wanted};
         if (record->verdict != GATE_ACCEPTED) {
             snprintf(timed[i].refused, sizeof timed[i].refused, "%s%s%s",
                      gate_verdict_name(record->verdict), record->rule[0] ? ": " : "", record->rule);
             cells[i].skip = timed[i].refused;
         } else if (!record->cell->timed || state->run->gate_only) {
             cells[i].skip = "accepted; not to be timed";
-        } else if (!record->unmeasured[0] && record->blocks < state->plan->timing.blocks) {
-            blocks += (size_t)(state->plan->timing.blocks - record->blocks);
+        } else if (!record->unmeasured[0] && record->blocks < wanted) {
+            blocks += (size_t)(wanted - record->blocks);
         }
     }
     return blocks;

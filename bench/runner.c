@@ -1,4 +1,4 @@
-#include "bench/run_state.h"
+#include "bench/run_external.h"
 
 #include "bench/plan_hash.h"
 #include "bench/sources.h"
@@ -86,23 +86,25 @@ static void describe_run(struct run_state *state) {
     info->limits = plan->limits;
     info->device = state->device->ops->describe(state->device);
     info->host = describe_host();
+    info->externals = external_list_to_json(run->externals);
     info->build = describe_build(run->build);
 }
 
 static json_t *journal_head(const struct run_state *state) {
     const struct run_info *info = &state->result->info;
     const json_t *model = json_object_get(info->device, "model");
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:i, s:b, s:O?}", "schema",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:O, s:I, s:i, s:b, s:O?}", "schema",
                      "topp-bench.journal/1", "id", info->id, "date", info->date, "profile",
                      info->profile_sha256, "plan", info->plan_sha256, "sources",
-                     info->sources_sha256, "shard", shard_to_json(&info->shard), "seed",
-                     (json_int_t)info->seed, "slices", (int)info->slices, "gate_only",
-                     (int)state->run->gate_only, "device", model);
+                     info->sources_sha256, "shard", shard_to_json(&info->shard), "externals",
+                     info->externals, "seed", (json_int_t)info->seed, "slices", (int)info->slices,
+                     "gate_only", (int)state->run->gate_only, "device", model);
 }
 
 static enum tb_status open_journal(struct run_state *state) {
-    static const char *const binding[] = {"schema", "profile", "plan",      "sources", "shard",
-                                          "seed",   "slices",  "gate_only", "device",  NULL};
+    static const char *const binding[] = {"schema",    "profile", "plan", "externals",
+                                          "sources",   "shard",   "seed", "slices",
+                                          "gate_only", "device",  NULL};
     json_t *header = journal_head(state);
     const struct journal_options options = {
         .folder = state->run->out_dir,
@@ -123,7 +125,10 @@ static enum tb_status open_journal(struct run_state *state) {
     snprintf(info->id, sizeof info->id, "%s", id ? id : "");
     snprintf(info->date, sizeof info->date, "%s", date ? date : "");
     info->resumed = true;
-    return journal_replay(state);
+    const enum tb_status replayed = journal_replay(state);
+    if (replayed == TB_OK)
+        external_forget_halves(state);
+    return replayed;
 }
 
 typedef enum tb_status writer(const struct run_result *result, FILE *stream,
@@ -165,12 +170,7 @@ enum tb_status run_open(struct run_state *state) {
         return tb_fail(state->error, TB_NO_MEMORY, "no memory for %zu cells", count);
     result->count = count;
     for (size_t i = 0; i < count; i++) {
-        struct cell_record *record = &result->cells[i];
-        record->cell = &state->plan->cells[i];
-        record->draw = -1;
-        record->row = record->token = record->row_kept = record->row_oracle = -1;
-        record->events_ns = NAN;
-        summary_of_samples(NULL, 0, &record->summary);
+        record_begin(&result->cells[i], &state->plan->cells[i]);
     }
     const int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 4;
     state->input_budget = state->run->cache_bytes > 0 ? state->run->cache_bytes
@@ -183,6 +183,7 @@ enum tb_status run_open(struct run_state *state) {
 void run_close(struct run_state *state) {
     run_inputs_free(state);
     run_slots_free(state);
+    external_runs_free(state);
     journal_close(state->journal);
     free(state->output_sha256);
     for (size_t i = 0; state->boundaries && i < state->plan->count; i++)

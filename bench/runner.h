@@ -11,8 +11,9 @@
 
 #include <signal.h>
 
-struct build_info;   /* bench/sources.h */
-struct oracle_cache; /* bench/oracle_cache.h */
+struct build_info;    /* bench/sources.h */
+struct oracle_cache;  /* bench/oracle_cache.h */
+struct external_list; /* bench/external.h */
 
 struct sweep_run {
     const struct plan *plan;
@@ -23,7 +24,9 @@ struct sweep_run {
     const char *profile_file;       /* a profile given by path; NULL: by its name */
     const char *sources_sha256;     /* hash of the compiled-in sources; NULL counts as "" */
     const struct build_info *build; /* goes into the result file; NULL = unknown */
-    bool resume;                    /* go on from out_dir's journal; without one: start afresh */
+    const struct external_list
+        *externals; /* --external: the plan's cells point at it; NULL = none */
+    bool resume;    /* go on from out_dir's journal; without one: start afresh */
     bool force;  /* out_dir may hold an interrupted run or results of another plan: replace them */
     bool subset; /* --case or --filter chose some of the profile's cells */
     bool gate_only;                    /* no timing at all (sanitizer runs) */

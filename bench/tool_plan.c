@@ -26,6 +26,11 @@ static enum tb_status resolve(const struct options *options, const struct plan_p
                                    .filter = options->filter,
                                    .case_name = options->case_name,
                                    .pair = pair};
+    if (status == TB_OK)
+        status = external_list_make(options->external, (size_t)options->external_count, device,
+                                    &resolved->externals, error);
+    request.extras = resolved->externals.extras;
+    request.extra_count = resolved->externals.count;
     if (status == TB_OK && options->input) {
         status = tool_plan_input(options, tool_out_folder(options), &resolved->input, error);
         snprintf(resolved->captured_dir, sizeof resolved->captured_dir, "%s", resolved->input.dir);

@@ -93,7 +93,7 @@ int tool_sweep(const struct options *options) {
     struct device *device = NULL;
     struct run_result result = {0};
     struct oracle_cache *cache = NULL;
-    char sources[65];
+    char sources[65], folder[480];
     sources_hash(sources);
     const enum kernel_device kind = tool_pick_device(options);
     const struct device_options settings = {.timer = options->timer,
@@ -105,6 +105,8 @@ int tool_sweep(const struct options *options) {
         status = open_cache(options, &cache, &error);
     if (status == TB_OK)
         status = tool_open_device(kind, &settings, &device, &error);
+    if (tool_executable_dir(folder, sizeof folder))
+        external_find_inject(&resolved.externals, folder);
     if (status == TB_OK) {
         struct sweep_run run = {
             .plan = &resolved.plan,
@@ -113,6 +115,7 @@ int tool_sweep(const struct options *options) {
             .captured_dir = resolved.captured_dir,
             .sources_sha256 = sources,
             .build = &topp_build,
+            .externals = &resolved.externals,
             .resume = options->resume,
             .force = options->force,
             .subset = options->case_name || options->filter,

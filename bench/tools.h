@@ -3,7 +3,7 @@
 #ifndef TOPP_BENCH_TOOLS_H
 #define TOPP_BENCH_TOOLS_H
 
-#include "bench/options.h"
+#include "bench/external.h"
 #include "bench/runner.h"
 
 int tool_sweep(const struct options *options); /* --sweep */
@@ -56,6 +56,7 @@ enum tb_status tool_plan_input(const struct options *options, const char *out_di
 struct tool_plan {
     struct plan plan;
     struct tool_input input;
+    struct external_list externals;
     char profile_dir[512], captured_dir[600];
     char profile_file[4096]; /* --profile FILE.json: absolute where it can be */
 };

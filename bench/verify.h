@@ -2,17 +2,18 @@
 #ifndef TOPP_BENCH_VERIFY_H
 #define TOPP_BENCH_VERIFY_H
 
-#include "bench/options.h"
+#include "bench/external.h"
 #include "bench/record.h"
 #include "oracle/receipt.h"
 
 struct verification {
     const struct options *options;
-    const json_t *receipt; /* borrowed */
-    char dir[4096];        /* folder of the receipt and of the files it binds */
-    json_t *results;       /* results.json, NULL when it cannot be read; owned */
-    struct plan plan;      /* resolved here */
-    bool have_plan;        /* the plan has the receipt's cells in the receipt's order */
+    const json_t *receipt;          /* borrowed */
+    char dir[4096];                 /* folder of the receipt and of the files it binds */
+    json_t *results;                /* results.json, NULL when it cannot be read; owned */
+    struct external_list externals; /* of the run; the plan's cells point at it */
+    struct plan plan;               /* resolved here */
+    bool have_plan;                 /* the plan has the receipt's cells in the receipt's order */
     char captured_dir[4096];
     struct receipt_items items;
 };
@@ -26,7 +27,9 @@ void verify_here(struct verification *verification);    /* build, host, device o
 void verify_plan(struct verification *verification);    /* profile, and the cells it resolves to */
 void verify_cells(struct verification *verification);   /* receipt against results.json */
 void verify_figures(struct verification *verification); /* samples -> hashes, medians, counts */
-void verify_inputs(struct verification *verification);  /* bytes, and masks where kernels run */
+/* Other programs: their files, and the plan's variants for them. False: the list is unusable. */
+bool verify_externals(struct verification *verification);
+void verify_inputs(struct verification *verification); /* bytes, and masks where kernels run */
 
 void verify_free(struct verification *verification);
 

@@ -58,6 +58,11 @@ static void verify_mask(struct verification *verification, struct device *device
     name_draw(name, sizeof name, cell, draw);
     if (json_is_null(bound) && !was_accepted(verification, index))
         return; /* nothing came out of this draw */
+    if (cell->kind == CELL_TOPP && external_of(cell->topp)) {
+        receipt_add(&verification->items, RECEIPT_ELSEWHERE, "masks", name,
+                    "another program's: it is not started here");
+        return;
+    }
     const json_t *kernels = json_object_get(
         json_array_get(json_object_get(verification->receipt, "cells"), index), "kernels");
     struct once_evidence evidence = {.l2 = cell->l2, .launch = cell->launch};

@@ -139,6 +139,10 @@ void verify_plan(struct verification *verification) {
                     "the file of %s is not here", request_text(verification, "family"));
         return;
     }
+    if (!verify_externals(verification))
+        return;
+    again.extras = verification->externals.extras;
+    again.extra_count = verification->externals.count;
     resolve(verification, &again);
 }
 

@@ -44,6 +44,8 @@ static json_t *info_to_json(const struct run_info *info) {
     json_object_set_new(json, "limits", bounds);
     json_object_set_new(json, "device_kind", json_string(info->device_kind));
     json_object_set_new(json, "device", info->device ? json_incref(info->device) : json_null());
+    json_object_set_new(json, "externals",
+                        info->externals ? json_incref(info->externals) : json_array());
     json_object_set_new(json, "host", info->host ? json_incref(info->host) : json_null());
     json_object_set_new(json, "build", info->build ? json_incref(info->build) : json_null());
     return json;

@@ -75,7 +75,8 @@ static void put_reason(FILE *stream, const struct cell_record *record) {
         fputs(" - as expected", stream);
     else if (record->excused)
         fputs(" - tolerated", stream);
-    if (!record->rule[0] && record->reason[0])
+    /* A rule that no row broke says too little. */
+    if (record->reason[0] && (!record->rule[0] || record->row < 0))
         fprintf(stream, ": %s", record->reason);
 }
 
