@@ -109,6 +109,7 @@ bool trend_find(const struct series *series, double margin, const char *since,
     bool good = measure(series, &measured) && find(&measured, margin, since, trend);
     trend->measured = measured.count;
     for (size_t i = 0; i < series->count; i++) {
+        trend->higher_is_better = trend->higher_is_better || series->points[i].higher_is_better;
         trend->missing += series->points[i].state == POINT_MISSING;
         trend->refused += series->points[i].state == POINT_REFUSED;
     }
@@ -250,18 +251,64 @@ void trend_table(const struct trend *trend, const char *since, size_t last, FILE
             trend->change_count == 1 ? "" : "s");
 }
 
+/* "e1:driver+toolchain": the epoch's number and what changed, in one word. */
+static void epoch_word(const struct point *before, const struct point *point, char *text,
+                       size_t text_bytes) {
+    const char *old = before ? before->epoch : "", *own = point->epoch;
+    size_t used = (size_t)snprintf(text, text_bytes, "e%d", point->number);
+    const char *between = ":";
+    while (*old && *own && used < text_bytes) {
+        size_t old_length = strcspn(old, "\n"), own_length = strcspn(own, "\n");
+        if (old_length != own_length || memcmp(old, own, own_length) != 0) {
+            used += (size_t)snprintf(text + used, text_bytes - used, "%s%.*s", between,
+                                     (int)strcspn(own, " \n"), own);
+            between = "+";
+        }
+        old += old_length + (old[old_length] != '\0');
+        own += own_length + (own[own_length] != '\0');
+    }
+}
+
+/* "device NVIDIA H200, sm_count 132..." -> "NVIDIA H200"; no tab comes through. */
+static void put_device(const struct point *point, FILE *stream) {
+    const char *at = point->epoch + strlen("device ");
+    if (strncmp(point->epoch, "device ", strlen("device ")) != 0)
+        at = "-";
+    for (; *at && *at != '\n' && strncmp(at, ", ", 2) != 0; at++)
+        fputc((unsigned char)*at < ' ' ? ' ' : *at, stream);
+}
+
+static void tsv_row(const struct trend *trend, const struct point *point, const char *epoch,
+                    FILE *stream) {
+    const struct trend_point *change = change_at(trend, (size_t)(point - trend->series->points));
+    const double values[3] = {point->median, point->ci_low, point->ci_high};
+    fputs(point->date, stream);
+    for (int v = 0; v < 3; v++)
+        fprintf(stream, point->state == POINT_OK && isfinite(values[v]) ? "\t%.10g" : "\tNA",
+                values[v]);
+    fprintf(stream, "\t%s\t%d\t%s", epoch, change != NULL, state_of(point));
+    fprintf(stream, change ? "\t%.6g\t%s\t" : "\tNA\tNA\t",
+            change ? 100.0 * expm1(change->step) : 0.0,
+            change && change->clock ? "clock" : "change");
+    put_device(point, stream);
+    fputs(trend->higher_is_better ? "\t/s\n" : "\tns\n", stream);
+}
+
 void trend_tsv(const struct trend *trend, const char *since, FILE *stream) {
     const struct series *series = trend->series;
-    fputs("date\tmedian_ns\tci_low_ns\tci_high_ns\tepoch\tchange\tstate\n", stream);
-    for (size_t i = first_shown(series, since, 0); i < series->count; i++) {
+    const struct point *seen = NULL;
+    char epoch[128] = "";
+    fputs(
+        "date\tmedian_ns\tci_low_ns\tci_high_ns\tepoch\tchange\tstate\tstep\tkind\tdevice\tunit\n",
+        stream);
+    for (size_t i = 0; i < series->count; i++) {
         const struct point *point = &series->points[i];
-        const double values[3] = {point->median, point->ci_low, point->ci_high};
-        fputs(point->date, stream);
-        for (int v = 0; v < 3; v++)
-            fprintf(stream, point->state == POINT_OK && isfinite(values[v]) ? "\t%.10g" : "\tNA",
-                    values[v]);
-        fprintf(stream, "\te%d\t%d\t%s\n", point->number, change_at(trend, i) != NULL,
-                state_of(point));
+        if (!epoch[0] || (seen && point->number != seen->number))
+            epoch_word(seen, point, epoch, sizeof epoch);
+        if (i >= first_shown(series, since, 0))
+            tsv_row(trend, point, epoch, stream);
+        if (point->state != POINT_MISSING)
+            seen = point;
     }
 }
 

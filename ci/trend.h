@@ -20,6 +20,7 @@ struct trend {
     struct trend_point changes[TREND_MOST];
     size_t change_count;
     size_t measured, missing, refused;
+    bool higher_is_better;
 };
 
 /* margin: least step, as a share. since: UTC date or NULL. false without memory. */

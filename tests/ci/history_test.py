@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """perfwatch record, import, history, export, judged from outside. usage: history_test.py PERFWATCH SOURCE_DIR"""
-import datetime, json, math, os, random, signal, sqlite3, subprocess, sys, tempfile, time
+import datetime, json, math, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 
-PERFWATCH = os.path.abspath(sys.argv[1])
+PERFWATCH, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 FAILURES = []
 COUNT = 0
 WORK = tempfile.TemporaryDirectory(prefix="perfwatch-history-")
@@ -103,6 +103,13 @@ write("g2.json", bench)
 check("no date", run("import", "g2.json", db="g.db")[0] == 2)
 check("--date", run("import", "g2.json", "--date", "2026-02-02T00:00:00Z", db="g.db")[0] == 0)
 
+for day in range(1, 12):
+    bench["context"]["date"] = f"2026-03-{day:02d}T00:00:00Z"
+    for row in bench["benchmarks"]:
+        row["items_per_second"] = 1e6 + 1e4 * (day % 3)
+    write("g3.json", bench)
+    check("rates", run("import", "g3.json", db="rate.db")[0] == 0)
+
 # A long history: a step, a clock, an epoch, missing cells.
 rng = random.Random(4)
 for i in range(60):
@@ -157,8 +164,38 @@ for i in range(30, 50):
 check("a new change point alarms once", sum(alarms) == 1 and sum(alarms[10:17]) == 1, alarms)
 code, out, err = run("history", "step", "--tsv", "-", db="long.db")
 rows = [line.split("\t") for line in out.splitlines()]
-check("--tsv", rows[0] == ["date", "median_ns", "ci_low_ns", "ci_high_ns", "epoch", "change", "state"] and
-      sum(r[5] == "1" for r in rows[1:]) == 1 and all(len(r) == 7 for r in rows), rows[:3])
+check("--tsv", rows[0] == ["date", "median_ns", "ci_low_ns", "ci_high_ns", "epoch", "change", "state", "step", "kind",
+                           "device", "unit"] and sum(r[5] == "1" for r in rows[1:]) == 1 and
+      all(len(r) == 11 for r in rows) and {r[4] for r in rows[1:]} == {"e0", "e1:driver"} and
+      {tuple(r[9:]) for r in rows[1:]} == {("H200", "ns")}, rows[:3])
+change = [r for r in rows if r[5] == "1"][0]
+check("--tsv, the step", abs(float(change[7]) - 5) < 1 and change[8] == "change", change)
+
+
+def chart(name, cell, database, *words):
+    """The series of a cell, drawn by plots/history.gp; gnuplot must have nothing to say."""
+    code, out, err = run("history", cell, "--tsv", f"{name}.tsv", db=database)
+    check(f"chart {name}: data", code == 0, err)
+    drawn = subprocess.run(["gnuplot", "-c", f"{SOURCE}/plots/history.gp", f"{name}.tsv", f"{name}.svg", f"cell={cell}", *words],
+                           capture_output=True, text=True)
+    said = [line for line in drawn.stderr.splitlines() if line and not line.startswith("Fontconfig")]
+    check(f"chart {name}: gnuplot", drawn.returncode == 0 and not said, drawn.stderr)
+    return open(f"{name}.svg", encoding="utf-8").read() if drawn.returncode == 0 else ""
+
+
+if shutil.which("gnuplot"):
+    svg = chart("step", "step", "long.db")
+    for words in (">change +", "epoch e0<", "epoch e1:driver<", "time per call (µs)", ">step<",
+                  "H200, 2026-01-01 to 2026-02-28"):
+        check(f"chart of a step: {words}", words in svg)
+    svg = chart("clock", "clock", "long.db", "my footer")
+    check("chart of a clock", ">clock +" in svg and ">my footer<" in svg)
+    svg = chart("flat", "flat", "long.db")
+    check("chart with gaps", "X: 3 runs without a time" in svg and "change +" not in svg)
+    svg = chart("rate", "f [items_per_second]", "rate.db")
+    check("chart of a rate", "rate (per second)" in svg and ">f [items_per_second]<" in svg and "per call" not in svg)
+else:
+    print("no gnuplot here: no charts")
 comma = subprocess.run([PERFWATCH, "history", "step", "--tsv", "-", "--db", "long.db"], capture_output=True, text=True,
                        env=dict(os.environ, LC_ALL="de_DE.UTF-8"))
 check("jsn-02", comma.stdout == out)
