@@ -105,6 +105,27 @@ static enum tb_status record_set(struct history *history, const struct arguments
     return status;
 }
 
+static enum tb_status import_export(struct history *history, const struct arguments *arguments,
+                                    const char *file, struct tb_error *error) {
+    struct import_counts counts;
+    const enum tb_status status =
+        history_import(history, file, arguments->options.replace, &counts, error);
+    if (status == TB_OK)
+        printf("imported %zu runs, %zu were there already, from %s\n", counts.runs, counts.known,
+               file);
+    return status;
+}
+
+/* Of an export everything is as it was recorded: nothing of it is said anew. */
+static enum tb_status check_export(const struct arguments *arguments, const char *file,
+                                   struct tb_error *error) {
+    if (arguments->options.date || arguments->options.commit || arguments->metric)
+        return tb_fail_at(error, TB_USAGE, file, 0, -1,
+                          "is an exported history, whose runs have their date, commit and metric: "
+                          "leave --date, --commit and --metric out");
+    return history_import_check(file, error);
+}
+
 /* All files are read before the history is touched: one that cannot be read leaves it as it is. */
 static enum tb_status record(const struct arguments *arguments, struct tb_error *error) {
     struct results_set *sets = calloc(arguments->path_count, sizeof *sets);
@@ -113,11 +134,14 @@ static enum tb_status record(const struct arguments *arguments, struct tb_error 
     enum tb_status status =
         sets ? TB_OK : tb_fail(error, TB_NO_MEMORY, "no memory for the file list");
     for (size_t i = 0; status == TB_OK && i < arguments->path_count; i++)
-        status = results_set_load(arguments->paths[i], &read, &sets[i], error);
+        status = history_is_export(arguments->paths[i])
+                     ? check_export(arguments, arguments->paths[i], error)
+                     : results_set_load(arguments->paths[i], &read, &sets[i], error);
     if (status == TB_OK)
         status = history_open(arguments->db, true, &history, error);
     for (size_t i = 0; status == TB_OK && i < arguments->path_count; i++)
-        status = record_set(&history, arguments, &sets[i], error);
+        status = sets[i].count ? record_set(&history, arguments, &sets[i], error)
+                               : import_export(&history, arguments, arguments->paths[i], error);
     history_close(&history);
     for (size_t i = 0; sets && i < arguments->path_count; i++)
         results_set_free(&sets[i]);
@@ -127,9 +151,9 @@ static enum tb_status record(const struct arguments *arguments, struct tb_error 
 
 int command_record(int argc, char **argv) {
     static const char doc[] =
-        "Puts results of bench_topp or Google Benchmark's JSON into the history. The same run "
-        "again "
-        "changes nothing. Cells that the run before had and this one has not are named.";
+        "Puts results of bench_topp, Google Benchmark's JSON, or a history that perfwatch export "
+        "wrote into the history. The same run again changes nothing. Cells that the run before had "
+        "and this one has not are named.";
     struct arguments arguments = {.db = command_database(), .error = TB_ERROR_INIT};
     struct argp argp = {
         .options = record_rows, .parser = parse_record, .args_doc = "RESULTS...", .doc = doc};

@@ -67,6 +67,31 @@ enum tb_status history_names(struct history *history, char ***names, size_t *cou
 /* The whole file as "topp-bench.history/1", written run by run. */
 enum tb_status history_export(struct history *history, FILE *stream, struct tb_error *error);
 
+/* Is the file such an export? */
+bool history_is_export(const char *file);
+/* Looks an export through: TB_UNREADABLE with line and byte of what is wrong. */
+enum tb_status history_import_check(const char *file, struct tb_error *error);
+
+struct import_counts {
+    size_t runs;  /* written */
+    size_t known; /* that were there already, with the same content */
+};
+/* Puts all runs of an export into the history, in one transaction: all or none. */
+enum tb_status history_import(struct history *history, const char *file, bool replace,
+                              struct import_counts *counts, struct tb_error *error);
+
+/* What tells a run from others; texts are borrowed. */
+struct history_identity {
+    const char *id, *file_sha256;
+    const char *file; /* for messages */
+};
+/* Is the run there already (RECORD_KNOWN, *known is its number)? One of that id with other content
+ * is dropped when replace is set (RECORD_REPLACED), else TB_USAGE. Within the caller's transaction.
+ */
+enum tb_status history_make_room(struct history *history, const struct history_identity *identity,
+                                 bool replace, enum record_outcome *outcome, sqlite3_int64 *known,
+                                 struct tb_error *error);
+
 /* A database error as ours, with the file's name. */
 enum tb_status history_fail(const struct history *history, struct tb_error *error);
 

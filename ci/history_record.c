@@ -179,50 +179,63 @@ static enum tb_status tell_missing(struct recording *recording, missing_callback
     return status;
 }
 
-/* What is there already under this id. */
-static enum tb_status look_up(struct recording *recording, enum record_outcome *outcome) {
-    sqlite3_stmt *statement =
-        prepare(recording, "SELECT number, file_sha256=?2 FROM runs WHERE id=?1");
+/* The run of that id: its number, and whether its content is the same; *run 0 when there is none.
+ */
+static enum tb_status look_up(struct history *history, const struct history_identity *identity,
+                              sqlite3_int64 *run, bool *same, struct tb_error *error) {
+    sqlite3_stmt *statement = NULL;
     int step = SQLITE_ERROR;
-    enum tb_status status = TB_OK;
-    *outcome = RECORD_NEW;
-    if (statement) {
-        bind_text(statement, 1, recording->results->id);
-        bind_text(statement, 2, recording->results->sha256);
+    *run = 0;
+    *same = false;
+    if (sqlite3_prepare_v2(history->db, "SELECT number, file_sha256=?2 FROM runs WHERE id=?1", -1,
+                           &statement, NULL) == SQLITE_OK) {
+        bind_text(statement, 1, identity->id);
+        bind_text(statement, 2, identity->file_sha256);
         step = sqlite3_step(statement);
     }
     if (step == SQLITE_ROW) {
-        recording->run = sqlite3_column_int64(statement, 0);
-        if (sqlite3_column_int(statement, 1))
-            *outcome = RECORD_KNOWN;
-        else if (recording->options->replace)
-            *outcome = RECORD_REPLACED;
-        else
-            status = tb_fail_at(recording->error, TB_USAGE, recording->results->file, 0, -1,
-                                "run %s is in the history with other content: --replace puts this "
-                                "file in its place",
-                                recording->results->id);
-    } else if (step != SQLITE_DONE) {
-        status = database(recording);
+        *run = sqlite3_column_int64(statement, 0);
+        *same = sqlite3_column_int(statement, 1);
     }
+    const enum tb_status status =
+        step == SQLITE_ROW || step == SQLITE_DONE ? TB_OK : history_fail(history, error);
     sqlite3_finalize(statement);
     return status;
 }
 
-static enum tb_status drop_old(struct recording *recording) {
+static enum tb_status drop_run(struct history *history, sqlite3_int64 run, struct tb_error *error) {
     static const char *const deletions[] = {"DELETE FROM cells WHERE run=?1",
                                             "DELETE FROM runs WHERE number=?1"};
     for (int i = 0; i < 2; i++) {
-        sqlite3_stmt *statement = prepare(recording, deletions[i]);
-        if (statement)
-            sqlite3_bind_int64(statement, 1, recording->run);
-        bool good = statement && sqlite3_step(statement) == SQLITE_DONE;
-        enum tb_status status = good ? TB_OK : database(recording);
+        sqlite3_stmt *statement = NULL;
+        const bool good =
+            sqlite3_prepare_v2(history->db, deletions[i], -1, &statement, NULL) == SQLITE_OK &&
+            sqlite3_bind_int64(statement, 1, run) == SQLITE_OK &&
+            sqlite3_step(statement) == SQLITE_DONE;
+        const enum tb_status status = good ? TB_OK : history_fail(history, error);
         sqlite3_finalize(statement);
         if (status != TB_OK)
             return status;
     }
     return TB_OK;
+}
+
+enum tb_status history_make_room(struct history *history, const struct history_identity *identity,
+                                 bool replace, enum record_outcome *outcome, sqlite3_int64 *known,
+                                 struct tb_error *error) {
+    sqlite3_int64 run;
+    bool same;
+    const enum tb_status status = look_up(history, identity, &run, &same, error);
+    *known = same ? run : 0;
+    *outcome = same ? RECORD_KNOWN : run ? RECORD_REPLACED : RECORD_NEW;
+    if (status != TB_OK || *outcome != RECORD_REPLACED)
+        return status;
+    if (!replace)
+        return tb_fail_at(error, TB_USAGE, identity->file, 0, -1,
+                          "run %s is in the history with other content: --replace puts this file "
+                          "in its place",
+                          identity->id);
+    return drop_run(history, run, error);
 }
 
 enum tb_status history_record(struct history *history, const struct results *results,
@@ -240,9 +253,9 @@ enum tb_status history_record(struct history *history, const struct results *res
                           date);
     if (sqlite3_exec(history->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK)
         return history_fail(history, error);
-    enum tb_status status = look_up(&recording, outcome);
-    if (status == TB_OK && *outcome == RECORD_REPLACED)
-        status = drop_old(&recording);
+    const struct history_identity identity = {results->id, results->sha256, results->file};
+    enum tb_status status =
+        history_make_room(history, &identity, options->replace, outcome, &recording.run, error);
     if (status == TB_OK && *outcome != RECORD_KNOWN)
         status = insert_run(&recording);
     if (status == TB_OK && *outcome != RECORD_KNOWN)

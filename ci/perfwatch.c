@@ -13,7 +13,7 @@ static const struct command {
     {"compare", command_compare, "BASE NEW: correct, slower, faster or the same, cell by cell"},
     {"selftest", command_selftest, "RESULTS...: how often is compare wrong, what does it catch"},
     {"record", command_record, "RESULTS...: put runs into the history"},
-    {"import", command_record, "the same, of Google Benchmark's JSON"},
+    {"import", command_record, "the same: Google Benchmark's JSON, an exported history"},
     {"history", command_history, "[CELL]: one cell over all runs, change points"},
     {"export", command_export, "the whole history as JSON"},
 };

@@ -203,6 +203,69 @@ check("no such cell", run("history", "nothing", db="long.db")[0] == 2)
 code, out, err = run("history", db="long.db")
 check("overview", code == 0 and len(out.splitlines()) == 4 and "clock  clock" in out, out)
 
+# An exported history comes back as it was, into a new file or into one that has part of it.
+def export_text(database):
+    code, out, err = run("export", db=database)
+    check(f"export {database}", code == 0, err)
+    return out
+
+
+whole = export_text("long.db")
+open("whole.json", "w").write(whole)
+code, out, err = run("import", "whole.json", db="back.db")
+check("import of an export", code == 0 and "imported 59 runs, 0 were there already" in out, out + err)
+check("round trip", export_text("back.db") == whole)
+check("round trip: the same history", run("history", "flat", "--json", "-", db="back.db") ==
+      run("history", "flat", "--json", "-", db="long.db"))
+code, out, err = run("import", "whole.json", db="back.db")
+check("import again", code == 0 and "imported 0 runs, 59 were there already" in out and export_text("back.db") == whole, out)
+run("record", *(f"early/run{i:02d}.json" for i in range(10)), db="part.db")
+code, out, err = run("record", "whole.json", "run59.json", db="part.db")
+check("into a part, beside a result", code == 0 and "imported 49 runs, 10 were there" in out and "recorded" in out, out + err)
+json.dump(json.loads(whole), open("indented.json", "w"), indent=2)
+check("any layout", run("import", "indented.json", db="indented.db")[0] == 0 and export_text("indented.db") == whole)
+mixed = export_text("g.db")
+open("mixed.json", "w").write(mixed)
+check("Google Benchmark's runs too", run("import", "mixed.json", db="mixed.db")[0] == 0 and export_text("mixed.db") == mixed)
+odd = json.loads(whole)
+odd["runs"][3]["file_sha256"] = "cd" * 32
+json.dump(odd, open("odd.json", "w"))
+code, out, err = run("import", "odd.json", db="back.db")
+check("other content", code == 2 and "--replace" in err and export_text("back.db") == whole, err)
+check("other content, replaced", run("import", "--replace", "odd.json", db="back.db")[0] == 0 and
+      json.loads(export_text("back.db"))["runs"] == odd["runs"])
+check("--date of an export", run("import", "whole.json", "--date", "2026-01-01T00:00:00Z", db="x.db")[0] == 2)
+
+
+def spoiled(name, text, *says):
+    open("spoiled.json", "w").write(text)
+    code, out, err = run("import", "run59.json", "spoiled.json", db="spoiled.db")
+    check(f"spoiled export: {name}", code == 2 and "spoiled.json" in err and all(s in err for s in says) and
+          not os.path.exists("spoiled.db"), (code, err))
+
+
+def with_run(**changes):
+    data = json.loads(whole)
+    data["runs"][5].update(changes)
+    return json.dumps(data)
+
+
+lines = whole.splitlines()
+spoiled("cut", whole[:len(whole) // 2], "ends early")
+spoiled("a line cut", "\n".join(lines[:5] + [lines[5][:100]] + lines[6:]) + "\n", "spoiled.json:6:")
+spoiled("no comma", whole.replace("},\n{", "}\n{", 1), "comma")
+spoiled("behind the end", whole[:-1] + "\n]}\n", "behind")
+spoiled("newer", whole.replace("history/1", "history/2"), "history/1")
+spoiled("NaN", whole.replace('"median":', '"median":NaN,"x":', 1))
+spoiled("no id", with_run(id=None), "id")
+spoiled("no date", with_run(date="yesterday"), "date")
+spoiled("no hash", with_run(file_sha256=""), "file_sha256")
+spoiled("cells", with_run(cells={}), "cells")
+spoiled("a cell without a name", with_run(cells=[{"median": 1.0}]), "name")
+spoiled("a cell of text", with_run(cells=[dict(json.loads(whole)["runs"][5]["cells"][0], median="fast")]), "median")
+spoiled("a new member", with_run(colour="red"), "colour", "newer")
+spoiled("a number for a run", json.dumps({"schema": "topp-bench.history/1", "runs": [1]}), "no object")
+
 # Two writers (four, in fact), each with its own runs and one they share.
 writers = []
 for w in range(4):
