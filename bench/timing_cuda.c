@@ -162,8 +162,9 @@ static void add_clocks(const struct cuda_stamp *stamps, struct sample *samples, 
         double elapsed_ns = start ? (double)(end->time_ns - start->time_ns) : 0.0;
         if (elapsed_ns <= 0.0)
             continue;
-        samples[i].sm_mhz = 1e3 * (double)(end->clock - start->clock) / elapsed_ns;
-        samples[i].cycles = samples[i].time_ns * samples[i].sm_mhz * 1e-3;
+        /* No more digits than the stamps resolve: result files are mostly samples. */
+        samples[i].sm_mhz = round(1e4 * (double)(end->clock - start->clock) / elapsed_ns) / 10.0;
+        samples[i].cycles = round(samples[i].time_ns * samples[i].sm_mhz * 1e-3);
     }
 }
 
