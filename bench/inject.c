@@ -4,7 +4,10 @@
 
 #include "oracle/status.h"
 #ifdef TOPP_WITH_CUDA
+#include "bench/cupti_library.h"
 #include "bench/timing_cupti.h"
+
+#include <dlfcn.h>
 #endif
 
 #include <inttypes.h>
@@ -191,6 +194,18 @@ void inject_end(void) {
     pthread_mutex_unlock(&state.lock);
 }
 
+#ifdef TOPP_WITH_CUDA
+/* A program that has loaded CUPTI itself (PyTorch does) shall have one copy of it; any other gets
+ * the one that bench_topp found. TOPP_BENCH_CUPTI, if set, stands. */
+static void pick_cupti(void) {
+    char name[32];
+    const char *found = getenv(INJECT_CUPTI);
+    snprintf(name, sizeof name, "libcupti.so.%d", CUPTI_API_VERSION / 10000);
+    if (found && *found && !dlopen(name, RTLD_LAZY | RTLD_NOLOAD))
+        setenv("TOPP_BENCH_CUPTI", found, 0);
+}
+#endif
+
 /* CUDA's driver calls this when the program first uses it. */
 EXPORT int InitializeInjection(void);
 EXPORT int InitializeInjection(void) {
@@ -198,6 +213,8 @@ EXPORT int InitializeInjection(void) {
     register_exit();
 #ifdef TOPP_WITH_CUDA
     struct tb_error error = TB_ERROR_INIT;
+    if (!state.cupti && !state.error[0])
+        pick_cupti();
     if (!state.cupti && !state.error[0] &&
         (cupti_open(&state.cupti, &error) != TB_OK || cupti_start(state.cupti, &error) != TB_OK))
         tb_error_text(&error, state.error, sizeof state.error);

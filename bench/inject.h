@@ -13,6 +13,7 @@
 #define INJECT_SCHEMA "topp-bench.inject/1"
 #define INJECT_OUT "TOPP_INJECT_OUT"
 #define INJECT_REPEATS "TOPP_INJECT_REPEATS"
+#define INJECT_CUPTI "TOPP_INJECT_CUPTI" /* where bench_topp found CUPTI */
 #define INJECT_RANGE "sample"
 
 /* Records are kept when they touch a range widened by this on both sides. */

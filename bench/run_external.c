@@ -131,7 +131,7 @@ static void make_variables(const struct start *start, struct variables *variable
     if (cuda)
         set(variables, "CUDA_INJECTION64_PATH", run->externals->inject);
     if (cuda && start->state->external->cupti[0])
-        set(variables, "TOPP_BENCH_CUPTI", start->state->external->cupti);
+        set(variables, INJECT_CUPTI, start->state->external->cupti);
 }
 
 static enum tb_status run_program(const struct start *start, struct process_result *result) {

@@ -9,6 +9,9 @@ if(TARGET perfwatch)
 endif()
 set_target_properties(${TOPP_PROGRAMS} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 install(TARGETS ${TOPP_PROGRAMS} RUNTIME DESTINATION bin)
+install(TARGETS topp_inject LIBRARY DESTINATION lib)
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/docs/adapters" DESTINATION share/topp-bench
+        PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/profiles" "${CMAKE_SOURCE_DIR}/plots"
         DESTINATION share/topp-bench)
 install(FILES "${CMAKE_SOURCE_DIR}/README.md" DESTINATION share/topp-bench)

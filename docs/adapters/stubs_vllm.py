@@ -58,6 +58,16 @@ def triton_kernel_dispatcher_with_warmup(kernel, **_):
     return decorate
 
 
+class Platform:
+    """What a file asks of the machine: CUDA or not, and no to everything else."""
+
+    def __getattr__(self, name):
+        import torch
+        cuda = torch.cuda.is_available()
+        answer = cuda if name in ("is_cuda", "is_cuda_alike") else name == "is_cpu" and not cuda
+        return lambda: answer
+
+
 class Placeholder:
     def __init__(self, *_, **__):
         pass
@@ -73,7 +83,7 @@ class Placeholder:
 
 
 KNOWN = {"num_compute_units": num_compute_units, "next_power_of_2": next_power_of_2,
-         "gpu_sync_allowed": gpu_sync_allowed,
+         "gpu_sync_allowed": gpu_sync_allowed, "current_platform": Platform(),
          "triton_kernel_dispatcher_with_warmup": triton_kernel_dispatcher_with_warmup}
 
 
