@@ -110,5 +110,7 @@ enum tb_status device_cuda_open(const struct device_options *options, struct dev
                                 struct tb_error *error);
 /* True when a CUDA device can be used here; why (may be NULL) receives what is missing. */
 bool device_cuda_usable(char *why, size_t why_bytes);
+/* Visible CUDA devices. */
+int32_t device_cuda_count(void);
 
 #endif

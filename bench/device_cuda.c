@@ -188,6 +188,14 @@ bool device_cuda_usable(char *why, size_t why_bytes) {
     return false;
 }
 
+int32_t device_cuda_count(void) {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess)
+        return count;
+    cudaGetLastError();
+    return 0;
+}
+
 static enum tb_status open_device(struct device_cuda *device, const struct device_options *options,
                                   struct tb_error *error) {
     enum tb_status status =

@@ -11,6 +11,10 @@ bool device_cuda_usable(char *why, size_t why_bytes) {
     return false;
 }
 
+int32_t device_cuda_count(void) {
+    return 0;
+}
+
 enum tb_status device_cuda_open(const struct device_options *options, struct device **device,
                                 struct tb_error *error) {
     (void)options;

@@ -80,6 +80,31 @@ static error_t parse_shard(struct parsing *parsing, const struct option_row *row
     return 0;
 }
 
+static error_t parse_devices(struct parsing *parsing, const struct option_row *row,
+                             const char *text) {
+    static const char want[] = "all, or a list of different numbers, such as 0,1";
+    struct options *options = parsing->options;
+    options->device_count = 0;
+    options->all_devices = !strcmp(text, "all");
+    for (const char *at = text; !options->all_devices; at++) {
+        char *end;
+        errno = 0;
+        const long device = isdigit((unsigned char)*at) ? strtol(at, &end, 10) : -1;
+        if (device < 0 || device > 1023 || (*end && *end != ','))
+            return refuse_value(parsing, row, text, want);
+        for (int32_t i = 0; i < options->device_count; i++)
+            if (options->devices[i] == device)
+                return refuse_value(parsing, row, text, want);
+        if (options->device_count == OPTION_MOST_DEVICES)
+            return refuse_value(parsing, row, text, "a list of at most 64 numbers");
+        options->devices[options->device_count++] = (int32_t)device;
+        if (!*end)
+            return 0;
+        at = end;
+    }
+    return 0;
+}
+
 static error_t parse_p(struct parsing *parsing, const struct option_row *row, const char *text) {
     struct options *options = parsing->options;
     options->p_count = 0;
@@ -260,6 +285,8 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
     case KEY_SEED:
         options->have_seed = true;
         return parse_integer(parsing, row, value, INT64_MIN, INT64_MAX, &options->seed);
+    case KEY_DEVICES:
+        return parse_devices(parsing, row, value);
     case KEY_SHARD:
         return parse_shard(parsing, row, value);
     case KEY_COST:
@@ -346,6 +373,11 @@ static error_t check_values(struct parsing *parsing) {
         clash = "--gate-only times nothing: leave --timer out";
     if (options->timer != TIMER_DEFAULT && options->device == CHOOSE_CPU)
         clash = "--timer chooses between timers of CUDA: leave it out with --device cpu";
+    if (options->shard_count && (options->all_devices || options->device_count > 1))
+        clash = "--devices cuts the sweep into shards of its own: with --shard give it one device";
+    if (options->passed_count && (options->all_devices || options->device_count > 1))
+        clash = "flags of Google Benchmark do not go with several --devices: benchmark.json in "
+                "--out holds all";
     if (options->bfloat16 && !options->input && options->mode != MODE_ORACLE)
         clash = "--bfloat16 says how to read --input FILE.npy: give that too";
     double margin;
@@ -411,7 +443,7 @@ enum tb_status options_parse(int argc, char **argv, struct options *options,
     struct argp argp;
     options_make_argp(rows, &argp);
     argp.parser = parse_key;
-    *options = (struct options){0};
+    *options = (struct options){.words = argv, .word_count = argc};
     struct parsing parsing = {.options = options, .error = error};
     error_t failed =
         argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_HELP | ARGP_IN_ORDER, NULL, &parsing);

@@ -6,7 +6,12 @@
 
 #include <stdio.h>
 
-enum { OPTION_MOST_P = 64, OPTION_MOST_PASSED = 16, OPTION_MOST_EXTERNAL = 16 };
+enum {
+    OPTION_MOST_P = 64,
+    OPTION_MOST_PASSED = 16,
+    OPTION_MOST_EXTERNAL = 16,
+    OPTION_MOST_DEVICES = 64
+};
 
 enum tool_mode {
     MODE_NONE,
@@ -60,10 +65,14 @@ struct options {
     bool separate_devices; /* --merge */
     bool have_seed;
     int64_t seed;
-    int32_t slices;                   /* 0: as upstream */
-    int32_t shard_index, shard_count; /* --shard K/N; 0/0: the whole plan */
-    const char *oracle_cache;         /* folder, NULL: none */
-    int32_t threads;                  /* 0: one per processor */
+    int32_t slices;                                     /* 0: as upstream */
+    int32_t shard_index, shard_count;                   /* --shard K/N; 0/0: the whole plan */
+    bool all_devices;                                   /* --devices all */
+    int32_t devices[OPTION_MOST_DEVICES], device_count; /* --devices LIST; 0: not given */
+    int word_count;
+    char *const *words;       /* the command line itself, for worker processes */
+    const char *oracle_cache; /* folder, NULL: none */
+    int32_t threads;          /* 0: one per processor */
     enum timer_kind timer;
     float p[OPTION_MOST_P];
     int32_t p_count;
@@ -101,6 +110,7 @@ enum option_key {
     KEY_SHARD,
     KEY_COST,
     KEY_ORACLE_CACHE,
+    KEY_DEVICES,
     KEY_THREADS,
     KEY_TIMER,
     KEY_GATE_ONLY,
@@ -130,7 +140,7 @@ struct option_row {
     const char *help;
 };
 
-enum { OPTION_ROWS = 54 };
+enum { OPTION_ROWS = 55 };
 extern const struct option_row options_rows[OPTION_ROWS];
 
 /* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the

@@ -52,6 +52,9 @@ const struct option_row options_rows[OPTION_ROWS] = {
      "Run the cells whose name matches this POSIX extended regular expression"},
     {"device", KEY_DEVICE, "cpu|cuda|auto", PLAN | AB | IN(MODE_APPLY) | IN(MODE_VERIFY), MODE_NONE,
      "Where kernels run (default auto: cuda if usable, else cpu, said first)"},
+    {"devices", KEY_DEVICES, "all|LIST", SWEEP, MODE_NONE,
+     "GPUs to use, such as 0,1: one worker process each, results merged; one alone is used as it "
+     "is. With --device cpu workers on the host's processors"},
     {"seed", KEY_SEED, "N", PLAN | AB, MODE_NONE,
      "Seed of the inputs instead of the profile's; marks the results unfrozen"},
     {"shard", KEY_SHARD, "K/N", PLAN, MODE_NONE,

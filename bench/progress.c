@@ -60,19 +60,30 @@ static void show(struct progress *progress, const char *what) {
     fflush(progress->stream);
 }
 
-void progress_step(struct progress *progress, const char *what) {
-    if (progress->done < progress->total)
-        progress->done++;
-    if (!progress->stream)
+void progress_now(struct progress *progress, const char *what) {
+    if (progress->feed)
+        fprintf(progress->feed, "%s %zu %zu %s\n", progress->phase, progress->done, progress->total,
+                what);
+}
+
+void progress_to(struct progress *progress, size_t done, size_t total, const char *what) {
+    const size_t before = progress->done;
+    progress->done = done < total ? done : total;
+    progress->total = total;
+    if (!progress->stream || progress->done <= before)
         return;
     int64_t now = timing_clock_now_ns();
-    bool last = progress->done == progress->total;
-    size_t every = progress->total / PROGRESS_LINES + (progress->total % PROGRESS_LINES != 0);
+    bool last = progress->done == total;
+    size_t every = total / PROGRESS_LINES + (total % PROGRESS_LINES != 0);
     if (progress->terminal ? !last && now - progress->shown_ns < REFRESH_NS
-                           : !last && progress->done % every != 0)
+                           : !last && progress->done / every == before / every)
         return;
     progress->shown_ns = now;
     show(progress, what);
+}
+
+void progress_step(struct progress *progress, const char *what) {
+    progress_to(progress, progress->done + 1, progress->total, what);
 }
 
 void progress_end(struct progress *progress) {

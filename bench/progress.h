@@ -11,6 +11,7 @@ enum { PROGRESS_LINES = 10 }; /* lines of a phase when it is no terminal */
 
 struct progress {
     FILE *stream; /* NULL: silent */
+    FILE *feed;   /* NULL, or to a process that watches this one: set after progress_begin() */
     bool terminal;
     const char *phase; /* a constant: "gate", "time" */
     size_t done, total;
@@ -21,6 +22,10 @@ struct progress {
 void progress_begin(struct progress *progress, FILE *stream, const char *phase, size_t total);
 /* One more is done; what: its name. */
 void progress_step(struct progress *progress, const char *what);
+/* Says to the feed what comes next: `PHASE DONE TOTAL WHAT` and a line break. */
+void progress_now(struct progress *progress, const char *what);
+/* As progress_step(), for one who counts himself; total may change. */
+void progress_to(struct progress *progress, size_t done, size_t total, const char *what);
 /* Clears the bar. */
 void progress_end(struct progress *progress);
 

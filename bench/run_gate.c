@@ -345,9 +345,11 @@ enum tb_status run_gate_all(struct run_state *state) {
     enum tb_status status = TB_OK;
     struct gate_group group = {0};
     progress_begin(&state->progress, state->run->progress, "gating", state->plan->count);
+    state->progress.feed = state->run->feed;
     for (size_t first = 0; first < state->plan->count && status == TB_OK && !run_stopped(state);) {
         status = gate_group_make(state, first, &group);
         for (size_t i = first; i < group.end && status == TB_OK && !run_stopped(state); i++) {
+            progress_now(&state->progress, state->plan->cells[i].name);
             if (!state->result->cells[i].gated)
                 status = gate_cell(state, &group, i);
             progress_step(&state->progress, state->plan->cells[i].name);

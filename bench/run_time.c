@@ -228,6 +228,7 @@ enum tb_status run_block(struct run_state *state, size_t cell, int32_t block, bo
     if (run_stopped(state) || record->verdict != GATE_ACCEPTED || record->unmeasured[0])
         return TB_OK;
     struct block_result result = {.events_ns = NAN};
+    progress_now(&state->progress, record->cell->name);
     enum tb_status status = take_block(state, cell, block, warm, &result);
     if (status == TB_OK && run_stopped(state))
         block_result_free(&result);
@@ -336,6 +337,8 @@ enum tb_status run_time_all(struct run_state *state) {
     } else {
         progress_begin(&state->progress, state->run->progress, "timing",
                        describe_cells(state, timed, cells, &blocks_status));
+        state->progress.feed = state->run->feed;
+        progress_now(&state->progress, "");
         status = run_gbench(state, cells, timed, &blocks_status);
         progress_end(&state->progress);
     }

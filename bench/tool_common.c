@@ -1,5 +1,6 @@
 #include "bench/sources.h"
 #include "bench/tools.h"
+#include "bench/workers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -88,13 +89,12 @@ enum tb_status tool_plot_dir(char *dir, size_t bytes, struct tb_error *error) {
 
 enum kernel_device tool_pick_device(const struct options *options) {
     char why[256] = "";
-    if (options->device == CHOOSE_CPU) {
-        fprintf(stderr, "device: cpu (asked for)\n");
-        return KERNEL_DEVICE_CPU;
-    }
-    if (options->device == CHOOSE_CUDA) {
-        fprintf(stderr, "device: cuda (asked for)\n");
-        return KERNEL_DEVICE_CUDA;
+    const bool worker = workers_feed() != NULL; /* its watcher has said so */
+    if (options->device != CHOOSE_AUTO) {
+        const bool cpu = options->device == CHOOSE_CPU;
+        if (!worker)
+            fprintf(stderr, "device: %s (asked for)\n", cpu ? "cpu" : "cuda");
+        return cpu ? KERNEL_DEVICE_CPU : KERNEL_DEVICE_CUDA;
     }
     if (device_cuda_usable(why, sizeof why)) {
         fprintf(stderr, "device: cuda (a usable CUDA device is here)\n");

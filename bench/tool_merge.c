@@ -2,7 +2,7 @@
 #include "bench/merge.h"
 #include "bench/tools.h"
 
-static void say(const struct merge_result *result, const char *out) {
+void tool_say_merged(const struct merge_result *result, const char *out) {
     printf("%zu shards, %zu cells", result->shards, result->cells);
     if (result->runs > 1)
         printf(", %zu devices", result->runs);
@@ -34,6 +34,6 @@ int tool_merge(const struct options *options) {
         status = merge_runs(&request, &result, &error);
     if (status != TB_OK)
         return tool_fail(&error);
-    say(&result, options->out);
+    tool_say_merged(&result, options->out);
     return tool_finish_output(merge_exit_code(&result));
 }

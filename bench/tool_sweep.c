@@ -4,6 +4,7 @@
 #include "bench/runner.h"
 #include "bench/sources.h"
 #include "bench/tools.h"
+#include "bench/workers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,13 @@ static enum tb_status open_cache(const struct options *options, struct oracle_ca
 }
 
 int tool_sweep(const struct options *options) {
+    if (options->all_devices || options->device_count > 1)
+        return tool_devices(options);
+    return tool_sweep_on(options, tool_pick_device(options),
+                         options->device_count ? options->devices[0] : 0);
+}
+
+int tool_sweep_on(const struct options *options, enum kernel_device kind, int32_t index) {
     struct tb_error error = TB_ERROR_INIT;
     struct tool_plan resolved = {0};
     struct device *device = NULL;
@@ -95,9 +103,9 @@ int tool_sweep(const struct options *options) {
     struct oracle_cache *cache = NULL;
     char sources[65], folder[480];
     sources_hash(sources);
-    const enum kernel_device kind = tool_pick_device(options);
-    const struct device_options settings = {.timer = options->timer,
-                                            .gate_only = options->gate_only};
+    FILE *const feed = workers_feed();
+    const struct device_options settings = {
+        .index = index, .timer = options->timer, .gate_only = options->gate_only};
     enum tb_status status = check_flags(options, &error);
     if (status == TB_OK)
         status = tool_resolve(options, kind, false, &resolved, &error);
@@ -121,8 +129,9 @@ int tool_sweep(const struct options *options) {
             .subset = options->case_name || options->filter,
             .gate_only = options->gate_only,
             .color = wants_color(),
-            .table = stdout,
-            .progress = stderr,
+            .table = feed ? NULL : stdout,
+            .progress = feed ? NULL : stderr,
+            .feed = feed,
             .threads = options->threads,
             .slices = options->slices,
             .oracle_cache = cache,
@@ -136,10 +145,12 @@ int tool_sweep(const struct options *options) {
     if (status == TB_OK)
         status = tool_leave_receipt(options, &resolved, NULL, &error);
     int exit_code = status == TB_OK ? sweep_exit_code(&result) : tb_exit_code(status);
-    if (status == TB_OK)
-        say_where(tool_out_folder(options));
-    else
+    if (status != TB_OK)
         exit_code = tool_fail(&error);
+    else if (feed)
+        fprintf(feed, WORKERS_FINISHED "\n");
+    else
+        say_where(tool_out_folder(options));
     oracle_cache_close(cache);
     run_result_free(&result);
     tool_plan_free(&resolved);

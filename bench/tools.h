@@ -7,11 +7,17 @@
 #include "bench/runner.h"
 
 int tool_sweep(const struct options *options); /* --sweep */
+/* The same in this process, on one device. */
+int tool_sweep_on(const struct options *options, enum kernel_device kind, int32_t index);
+int tool_devices(const struct options *options); /* --sweep --devices */
 int tool_ab(const struct options *options);
 int tool_list(const struct options *options);
 int tool_oracle(const struct options *options);
 int tool_apply(const struct options *options);
 int tool_bench_oracle(const struct options *options);
+/* What a merge into this folder has come to, in words. */
+struct merge_result;
+void tool_say_merged(const struct merge_result *result, const char *out);
 int tool_merge(const struct options *options);
 int tool_verify(const struct options *options);
 int tool_plot(const struct options *options);
