@@ -61,34 +61,56 @@ static bool row_from_json(const json_t *json, float p, struct nucleus *row) {
            (double)row->max_logit == max;
 }
 
-/* One linear pass: does this answer belong to this row? It cannot show that the sums are right,
- * only that boundary, count and order are those of these logits. */
-static bool row_fits(const float *row, int64_t vocab, float p, const struct nucleus *nucleus) {
-    int64_t kept = 0, finite = 0, odd = 0;
-    float max = -INFINITY;
-    for (int64_t t = 0; t < vocab; t++) {
-        odd += !(row[t] < INFINITY);
-        finite += row[t] > -INFINITY;
-        kept += nucleus_keeps(nucleus, row[t], t);
-        max = row[t] > max ? row[t] : max;
+/* What a linear pass sees of a row; counted without branches, so that compilers make it wide. */
+struct row_view {
+    uint32_t odd, finite;        /* NaN or +inf; greater than -inf */
+    uint32_t above_max, at_max;  /* the greatest logit, as the answer has it */
+    uint32_t above, at_boundary; /* greater than the boundary; equal to it, up to its token */
+};
+
+static struct row_view view_row(const float *row, uint32_t vocab, const struct nucleus *nucleus) {
+    const float max = nucleus->max_logit, boundary = nucleus->boundary_logit;
+    struct row_view view = {0};
+    for (uint32_t t = 0; t < vocab; t++) {
+        view.odd += !(row[t] < INFINITY);
+        view.finite += row[t] > -INFINITY;
+        view.above_max += row[t] > max;
+        view.at_max += row[t] == max;
+        view.above += row[t] > boundary;
     }
+    for (uint32_t t = 0; t < vocab && (int64_t)t <= nucleus->boundary_token; t++)
+        view.at_boundary += row[t] == boundary;
+    return view;
+}
+
+static bool target_holds(const struct nucleus *nucleus, float p, uint32_t finite) {
+    if (nucleus->target != (double)p * nucleus->normalizer)
+        return false;
+    if (nucleus->untouched)
+        return nucleus->kept == finite;
+    return nucleus->prefix >= nucleus->target &&
+           (nucleus->kept == 1 || nucleus->prefix_less < nucleus->target);
+}
+
+/* Does this answer belong to this row? It cannot show that the sums are right, only that boundary,
+ * count and order are those of these logits. */
+static bool row_fits(const float *row, int64_t vocab, float p, const struct nucleus *nucleus) {
+    const struct row_view view = view_row(row, (uint32_t)vocab, nucleus);
     switch (nucleus->status) {
     case NUCLEUS_NONFINITE_INPUT:
-        return odd > 0;
+        return view.odd > 0;
     case NUCLEUS_EMPTY_ROW:
-        return odd == 0 && finite == 0;
+        return view.odd == 0 && view.finite == 0;
     case NUCLEUS_AMBIGUOUS:
-        return odd == 0 && max == nucleus->max_logit;
+        return view.odd == 0 && view.above_max == 0 && view.at_max > 0;
     case NUCLEUS_OK:
         break;
     }
-    return odd == 0 && max == nucleus->max_logit && kept == nucleus->kept && kept > 0 &&
+    return view.odd == 0 && view.above_max == 0 && view.at_max > 0 && nucleus->kept > 0 &&
+           nucleus->kept == (int64_t)view.above + view.at_boundary &&
            nucleus->boundary_token >= 0 && nucleus->boundary_token < vocab &&
            row[nucleus->boundary_token] == nucleus->boundary_logit &&
-           nucleus->target == (double)p * nucleus->normalizer &&
-           (nucleus->untouched ? kept == finite
-                               : nucleus->prefix >= nucleus->target &&
-                                     (kept == 1 || nucleus->prefix_less < nucleus->target));
+           target_holds(nucleus, p, view.finite);
 }
 
 static bool rows_from_json(const json_t *rows, const struct oracle_entry *entry,

@@ -9,8 +9,8 @@
 /* Nanoseconds of one core for one logit (input, oracle, gate), and of the device for one call.
  * Measured once, rounded; only their relations matter here (docs/scale.md). */
 enum {
-    INPUT_NS = 30,        /* generating and hashing */
-    ORACLE_NS = 40,       /* sorting, weights, exact sum: once for all p */
+    INPUT_NS = 15,        /* generating and hashing */
+    ORACLE_NS = 35,       /* sorting, weights, exact sum: once for all p */
     JUDGE_NS = 20,        /* one kernel's output brought back, judged and hashed */
     CPU_CALL_NS = 8,      /* one kernel on the CPU */
     CUDA_CALL_NS = 20000, /* one kernel on a GPU, and 1 ns for CUDA_CALL_LOGITS of its logits */

@@ -17,11 +17,14 @@ enum { STOP_POLL_MS = 200 };
 FILE *workers_feed(void) {
     static FILE *feed;
     const char *text = getenv(WORKERS_FEED);
-    if (!feed && text) {
-        feed = fdopen(atoi(text), "w");
-        if (feed)
-            setvbuf(feed, NULL, _IOLBF, 0);
-    }
+    if (!text)
+        return feed;
+    const int descriptor = atoi(text);
+    unsetenv(WORKERS_FEED); /* what this process starts is no worker */
+    if (fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0)
+        feed = fdopen(descriptor, "w");
+    if (feed)
+        setvbuf(feed, NULL, _IOLBF, 0);
     return feed;
 }
 
