@@ -173,7 +173,8 @@ static enum tb_status describe_workers(const struct options *options, const stru
 
 /* All runs are whole: one run of them, as if there had been one. */
 static int merge_workers(const struct options *options, const struct chosen *chosen,
-                         const struct command *commands, const char *profile_dir) {
+                         const struct command *commands, const struct worker *workers,
+                         const char *profile_dir) {
     const char *dirs[OPTION_MOST_DEVICES];
     struct merge_result result;
     struct tb_error error = TB_ERROR_INIT;
@@ -187,7 +188,11 @@ static int merge_workers(const struct options *options, const struct chosen *cho
     if (merge_runs(&request, &result, &error) != TB_OK)
         return tool_fail(&error);
     tool_say_merged(&result, tool_out_folder(options));
-    return tool_finish_output(merge_exit_code(&result));
+    int exit_code = merge_exit_code(&result);
+    for (size_t i = 0; i < chosen->count; i++)
+        if (workers[i].exit_code == tb_exit_code(TB_USAGE)) /* the rest ran; it has said what */
+            exit_code = workers[i].exit_code;
+    return tool_finish_output(exit_code);
 }
 
 /* The gravest reason why something is missing; workers that were killed count as interrupted. */
@@ -231,7 +236,7 @@ static int run_workers(const struct options *options, const struct chosen *chose
                 "--resume runs what is missing\n",
                 missing, chosen->count, tool_out_folder(options));
     else if (status == TB_OK)
-        exit_code = merge_workers(options, chosen, commands, resolved->profile_dir);
+        exit_code = merge_workers(options, chosen, commands, workers, resolved->profile_dir);
     for (size_t i = 0; commands && i < chosen->count; i++)
         free(commands[i].words);
     free(commands);
