@@ -213,13 +213,17 @@ static enum tb_status write_files(struct writing *writing, struct tb_error *erro
     enum tb_status status = begin(writing, receipt_name, &targets->receipt, error);
     for (size_t i = 0; status == TB_OK && i < MERGE_FILES; i++) {
         status = begin(writing, merge_files[i], &outputs[i]->file, error);
-        if (status == TB_OK)
-            merge_output_begin(outputs[i]);
+        if (status == TB_OK && !merge_output_begin(outputs[i]))
+            status = tb_fail(error, TB_NO_MEMORY, "no memory for the files of the merge");
     }
     if (status == TB_OK)
         status = write_streams(writing, error);
-    for (size_t i = 0; i < MERGE_FILES; i++)
+    for (size_t i = 0; i < MERGE_FILES; i++) {
         merge_output_end(outputs[i], merging->hashes[i]);
+        if (status == TB_OK && outputs[i]->cause)
+            status = tb_fail_at(error, TB_IO, merging->out_dir, 0, -1, "cannot write %s: %s",
+                                merge_files[i], strerror(outputs[i]->cause));
+    }
     if (status == TB_OK && !merge_receipt_end(merging, targets))
         status = tb_fail(error, TB_NO_MEMORY, "no memory for the receipt");
     for (size_t i = 0; status == TB_OK && i < MERGE_FILES; i++)

@@ -126,7 +126,6 @@ enum tb_status merge_benchmark(const struct merging *merging, struct merge_outpu
     enum tb_status status = TB_OK;
     for (size_t i = 0; status == TB_OK && i < merging->count; i++) {
         entries.shard = &merging->shards[i];
-        entries.input = (struct merge_input){.file = NULL};
         status = put_shard(&entries, i == 0);
     }
     merge_put_text(output, entries.comma ? "\n  ]\n}\n" : "]\n}\n");

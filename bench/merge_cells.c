@@ -3,6 +3,7 @@
 #include "bench/merge_write.h"
 #include "bench/receipt_make.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +76,7 @@ static enum tb_status read_head(struct merge_input *input, const struct merge_sh
 enum tb_status merge_heads(struct merging *merging, struct tb_error *error) {
     enum tb_status status = TB_OK;
     for (size_t i = 0; status == TB_OK && i < merging->count; i++) {
-        struct merge_input input = {.file = NULL};
+        struct merge_input input = {.file = -1};
         json_decref(merging->shards[i].summary);
         status = read_head(&input, &merging->shards[i], &merging->shards[i].summary, error);
         merge_input_close(&input);
@@ -118,6 +119,20 @@ static struct json_span value_of(const struct json_pair *pairs, size_t count, co
     return (struct json_span){"null", 4};
 }
 
+/* The canonical form of a cell's entry: the repeated members and the record's hash. */
+static bool seal_entry(struct cell_writer *writer, const struct json_pair *pairs, size_t count,
+                       const char *record) {
+    struct json_pair entry[JSON_MOST_PAIRS];
+    char quoted[SHA256_HEX_BYTES + 2];
+    size_t used = 0;
+    for (; receipt_repeated[used]; used++)
+        entry[used] = (struct json_pair){{receipt_repeated[used], strlen(receipt_repeated[used])},
+                                         value_of(pairs, count, receipt_repeated[used])};
+    snprintf(quoted, sizeof quoted, "\"%s\"", record);
+    entry[used++] = (struct json_pair){{"record_sha256", 13}, {quoted, strlen(quoted)}};
+    return json_canonical_pairs(entry, used, NULL, &writer->targets->seal);
+}
+
 /* As receipt_cell() makes it from the parsed cell, from its text. */
 static enum tb_status put_receipt_cell(struct cell_writer *writer, struct json_pair *pairs,
                                        size_t count, bool last) {
@@ -143,7 +158,7 @@ static enum tb_status put_receipt_cell(struct cell_writer *writer, struct json_p
     const bool good = json_canonical_pairs(pairs, count, "samples", &record);
     sha256_end(&record, hex);
     used += (size_t)sprintf(entry + used, "\"record_sha256\":\"%s\"}", hex);
-    if (!good || !hex[0] || !json_canonical((struct json_span){entry, used}, &targets->seal))
+    if (!good || !hex[0] || !seal_entry(writer, pairs, count, hex))
         return no_memory(writer);
     sha256_put(&targets->seal, ",", !last);
     fwrite(entry, 1, used, targets->receipt);
@@ -235,7 +250,7 @@ static enum tb_status open_source(struct cell_writer *writer, size_t which) {
         status = merge_input_open(&source->table, shard->dir, merge_files[1], writer->error);
     if (status == TB_OK)
         status = merge_input_next(&source->table, writer->error);
-    if (status == TB_OK && strcmp(source->table.line, first->table.line) != 0)
+    if (status == TB_OK && !line_is(&source->table, first->table.line))
         status = merge_input_wrong(&source->table, "has other columns than the first shard's",
                                    writer->error);
     return status;
@@ -275,9 +290,13 @@ static enum tb_status put_all(struct cell_writer *writer) {
         status = open_source(writer, i);
     if (status != TB_OK)
         return status;
+    errno = 0;
     if (!put_results_head(merging, &targets->results) ||
         !put_receipt_head(merging, targets->receipt))
-        return no_memory(writer);
+        return errno && ferror(targets->receipt)
+                   ? tb_fail_at(writer->error, TB_IO, merging->out_dir, 0, -1,
+                                "cannot write into it: %s", strerror(errno))
+                   : no_memory(writer);
     merge_put_text(&targets->table, writer->sources[0].table.line);
     sha256_begin(&targets->seal);
     sha256_put(&targets->seal, "{\"cells\":[", 10);

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Members of run that shards of one sweep have in common. device and build: below. */
-static const char *const common_members[] = {
-    "profile", "sources_sha256", "seed",   "unfrozen",    "subset",
-    "slices",  "timing",         "limits", "device_kind",
+/* Members of run that are a shard's own, or are compared member by member; all others, also those
+ * that a later version adds, must be equal. */
+static const char *const own_of_run[] = {
+    "id",    "date",         "resumed", "plan_sha256", "shard", "profile",
+    "input", "oracle_cache", "device",  "host",        "build",
 };
 /* Members of the request that say where a machine keeps its files, not what was run. */
 static const char *const places[] = {"profile", "input_dir"};
@@ -88,8 +89,12 @@ static enum tb_status same_sweep(const struct pair *pair) {
     const json_t *first = pair->first->run, *other = pair->other->run;
     const json_t *left = json_object_get(first, "shard"), *right = json_object_get(other, "shard");
     enum tb_status status = TB_OK;
-    for (size_t i = 0; status == TB_OK && i < COUNT(common_members); i++)
-        status = same_member(pair, first, other, "run.", common_members[i], rerun);
+    for (size_t i = 0; status == TB_OK && i < 2; i++)
+        status =
+            same_member(pair, json_object_get(first, "profile"), json_object_get(other, "profile"),
+                        "run.profile.", (const char *const[]){"name", "sha256"}[i], rerun);
+    if (status == TB_OK)
+        status = same_object(pair, first, other, "run.", own_of_run, COUNT(own_of_run), rerun);
     if (status == TB_OK)
         status =
             same_object(pair, json_object_get(first, "device"), json_object_get(other, "device"),
@@ -223,6 +228,8 @@ json_t *merge_run(const struct merge_shard *shards, size_t count, const struct p
     json_object_set_new(run, "plan_sha256", json_string(plan_sha256));
     json_object_set_new(run, "shard", json_null());
     json_object_set_new(run, "resumed", json_boolean(resumed));
+    if (json_object_get(run, "oracle_cache"))
+        json_object_set_new(run, "oracle_cache", json_null());
     keep_common(run, "device", shards, count);
     keep_common(run, "host", shards, count);
     keep_common(run, "build", shards, count);

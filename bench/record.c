@@ -137,26 +137,34 @@ void record_finish_cell(struct cell_record *record) {
     record->bytes_per_second = record->bytes_moved / (record->summary.median_ns * 1e-9);
 }
 
-/* The same work with the boundary given. */
+/* The same work with the boundary given, on one input. */
 static bool is_floor_of(const struct cell *floor, const struct cell *cell) {
-    return floor->vocab == cell->vocab && floor->batch == cell->batch && floor->p == cell->p &&
-           floor->l2 == cell->l2 && floor->launch == cell->launch &&
-           floor->stride == cell->stride && floor->seed == cell->seed &&
-           !strcmp(floor->family.text, cell->family.text);
+    return floor->p == cell->p && floor->l2 == cell->l2 && floor->launch == cell->launch;
 }
 
-static void finish_ratios(struct run_result *result) {
-    for (size_t i = 0; i < result->count; i++) {
-        struct cell_record *floor = &result->cells[i];
+/* Cells of one input stand together: [first, end). */
+static void finish_ratios_of(struct cell_record *cells, size_t first, size_t end) {
+    for (size_t i = first; i < end; i++) {
+        const struct cell_record *floor = &cells[i];
         if (floor->cell->kind != CELL_TOPP || !floor->cell->topp->needs_boundary ||
             floor->summary.samples == 0)
             continue;
-        for (size_t j = 0; j < result->count; j++) {
-            struct cell_record *record = &result->cells[j];
+        for (size_t j = first; j < end; j++) {
+            struct cell_record *record = &cells[j];
             if (record->cell->kind == CELL_TOPP && record->summary.samples > 0 &&
                 is_floor_of(floor->cell, record->cell))
                 record->ratio_to_floor = record->summary.median_ns / floor->summary.median_ns;
         }
+    }
+}
+
+static void finish_ratios(struct run_result *result) {
+    for (size_t first = 0, end; first < result->count; first = end) {
+        end = first + 1;
+        while (end < result->count &&
+               cell_same_input(result->cells[first].cell, result->cells[end].cell))
+            end++;
+        finish_ratios_of(result->cells, first, end);
     }
 }
 

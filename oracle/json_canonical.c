@@ -16,23 +16,40 @@ static void to_hex(const unsigned char *digest, char hex[SHA256_HEX_BYTES]) {
 }
 
 void sha256_begin(struct sha256_stream *stream) {
+    stream->pending_bytes = 0;
     stream->context = EVP_MD_CTX_new();
     stream->failed =
         !stream->context || EVP_DigestInit_ex(stream->context, EVP_sha256(), NULL) != 1;
 }
 
+static void settle(struct sha256_stream *stream) {
+    if (!stream->failed && stream->pending_bytes)
+        stream->failed =
+            EVP_DigestUpdate(stream->context, stream->pending, stream->pending_bytes) != 1;
+    stream->pending_bytes = 0;
+}
+
 void sha256_put(struct sha256_stream *stream, const void *bytes, size_t length) {
-    if (!stream->failed && length)
-        stream->failed = EVP_DigestUpdate(stream->context, bytes, length) != 1;
+    if (stream->pending_bytes + length > sizeof stream->pending)
+        settle(stream);
+    if (length > sizeof stream->pending) {
+        if (!stream->failed)
+            stream->failed = EVP_DigestUpdate(stream->context, bytes, length) != 1;
+        return;
+    }
+    memcpy(stream->pending + stream->pending_bytes, bytes, length);
+    stream->pending_bytes += length;
 }
 
 void sha256_end(struct sha256_stream *stream, char hex[SHA256_HEX_BYTES]) {
     unsigned char digest[EVP_MAX_MD_SIZE] = {0};
     hex[0] = '\0';
+    settle(stream);
     if (!stream->failed && EVP_DigestFinal_ex(stream->context, digest, NULL) == 1)
         to_hex(digest, hex);
     EVP_MD_CTX_free(stream->context);
-    *stream = (struct sha256_stream){NULL, true};
+    stream->context = NULL;
+    stream->failed = true;
 }
 
 static bool canonical_value(struct json_scan *scan, int depth, struct sha256_stream *stream);
@@ -72,11 +89,14 @@ static bool put_pairs(struct json_pair *pairs, size_t count, const char *without
             continue;
         sha256_put(stream, ",", !first);
         first = false;
-        /* The key's own quotes stand around it. */
-        sha256_put(stream, pairs[i].key.at - 1, pairs[i].key.length + 2);
-        sha256_put(stream, ":", 1);
-        struct json_scan value = json_scan_of(pairs[i].value.at, pairs[i].value.length);
-        if (!canonical_value(&value, depth + 1, stream))
+        sha256_put(stream, "\"", 1);
+        sha256_put(stream, pairs[i].key.at, pairs[i].key.length);
+        sha256_put(stream, "\":", 2);
+        const struct json_span value = pairs[i].value;
+        struct json_scan scan = json_scan_of(value.at, value.length);
+        if (*value.at != '{' && *value.at != '[')
+            sha256_put(stream, value.at, value.length);
+        else if (!canonical_value(&scan, depth + 1, stream))
             return false;
     }
     sha256_put(stream, "}", 1);

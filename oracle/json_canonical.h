@@ -8,8 +8,11 @@
 #include "oracle/receipt.h"
 
 /* SHA-256 of what comes piece by piece. */
+enum { SHA256_PENDING_BYTES = 1024 };
 struct sha256_stream {
     void *context; /* of OpenSSL, owned until sha256_end() */
+    size_t pending_bytes;
+    char pending[SHA256_PENDING_BYTES]; /* small pieces together */
     bool failed;
 };
 void sha256_begin(struct sha256_stream *stream);

@@ -70,21 +70,43 @@ static json_t *decode(const char *quoted, size_t length) {
     return json_loadb(quoted, length, JSON_DECODE_ANY, NULL);
 }
 
+/* Eight bytes at a time: has one of them this value, is below a blank, or no ASCII? Never misses
+ * one; may be wrong about a byte above the first that it finds. */
+static bool has_special(uint64_t word) {
+    const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
+    const uint64_t quote = word ^ (ones * '"'), slash = word ^ (ones * '\\');
+    const uint64_t found = ((quote - ones) & ~quote) | ((slash - ones) & ~slash) |
+                           ((word - ones * 0x20) & ~word) | word;
+    return found & tops;
+}
+
+/* The first byte from `at` on that is no plain ASCII of a string. */
+static const char *plain_end(const char *at, const char *end) {
+    uint64_t word;
+    for (; end - at >= 8; at += 8) {
+        memcpy(&word, at, sizeof word);
+        if (has_special(word))
+            break;
+    }
+    while (at < end && *at != '"' && *at != '\\' && *at >= 0x20 && *at < 0x7f)
+        at++;
+    return at;
+}
+
 bool json_scan_string(struct json_scan *scan, struct json_span *string) {
     if (!take(scan, '"'))
         return false;
     const char *begin = scan->at;
     bool rare = false;
-    for (; scan->at < scan->end && *scan->at != '"'; scan->at++) {
-        const unsigned char byte = (unsigned char)*scan->at;
-        if (byte < 0x20)
+    for (;;) {
+        scan->at = plain_end(scan->at, scan->end);
+        if (scan->at >= scan->end || (unsigned char)*scan->at < 0x20)
             return fail(scan);
-        rare = rare || byte == '\\' || byte >= 0x80;
-        if (byte == '\\' && scan->at + 1 < scan->end)
-            scan->at++;
+        if (*scan->at == '"')
+            break;
+        rare = true;
+        scan->at += *scan->at == '\\' && scan->at + 1 < scan->end ? 2 : 1;
     }
-    if (scan->at >= scan->end)
-        return fail(scan);
     if (string)
         *string = (struct json_span){begin, (size_t)(scan->at - begin)};
     scan->at++;
