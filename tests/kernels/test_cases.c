@@ -1,5 +1,5 @@
 /* Faults from public bug reports, as rows named by the report's id: what other kernels got wrong.
- * ker-04 (9.4 GB of logits) is run on a GPU machine only. */
+ * ker-04 (rows past 2^31 elements) is gpu_far.c, on a GPU machine. */
 #include "tests/kernels/variant_run.h"
 
 #include <math.h>
