@@ -1,8 +1,11 @@
 /* bench_topp: is a sampling kernel right, and how fast is it? The command line; modes stand in
  * tool_*.c, options in options_table.c. */
+#include "bench/plugin_worker.h"
 #include "bench/tools.h"
+#include "bench/worker_process.h"
 
 #include <signal.h>
+#include <string.h>
 
 static int print_help(const struct options *options) {
     options_print_help(stdout, "bench_topp", options->mode == MODE_HELP);
@@ -33,6 +36,8 @@ int main(int argc, char **argv) {
     struct tb_error error = TB_ERROR_INIT;
     /* A closed pipe is an error of a write, not the end of the program. */
     signal(SIGPIPE, SIG_IGN);
+    if (argc == 2 && !strcmp(argv[1], worker_argument))
+        return plugin_worker_main();
     if (options_parse(argc, argv, &options, &error) != TB_OK)
         return error.code == TB_OK ? tb_exit_code(TB_USAGE) : tool_fail(&error);
     return tools[options.mode](&options);

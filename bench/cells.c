@@ -264,15 +264,41 @@ static bool set_variant(const struct builder *b, enum cell_kind kind, size_t i, 
     return (kind == CELL_TOPP ? cell->topp->device : cell->gumbel->device) == device;
 }
 
+/* The name that a profile gives to an extra variant, NULL for any other name. */
+static const char *extra_name(const char *name) {
+    static const char prefix[] = "plugin:";
+    return name && !strncmp(name, prefix, sizeof prefix - 1) ? name + sizeof prefix - 1 : NULL;
+}
+
+static bool names_extras(const struct profile_entry *entry) {
+    for (size_t i = 0; !entry->kernels.all && i < entry->kernels.count; i++)
+        if (extra_name(entry->kernels.at[i]))
+            return true;
+    return false;
+}
+
+/* Is it of this kind and device and, where a name is given, of that name? */
+static bool extra_fits(const struct plan_extra *extra, enum cell_kind kind,
+                       enum kernel_device device, const char *name) {
+    if ((kind == CELL_TOPP) != (extra->variant != NULL))
+        return false;
+    const enum kernel_device own = extra->variant ? extra->variant->device : extra->gumbel->device;
+    return own == device &&
+           (!name || !strcmp(name, extra->variant ? extra->variant->name : extra->gumbel->name));
+}
+
+/* Calls for all extras, or the one of that name; *found: there was one. */
 static enum tb_status each_extra(struct builder *b, const struct profile_entry *entry,
-                                 struct cell *cell) {
+                                 const char *name, struct cell *cell, bool *found) {
     enum tb_status status = TB_OK;
     for (size_t i = 0; status == TB_OK && i < b->options->extra_count; i++) {
         const struct plan_extra *extra = &b->options->extras[i];
         struct profile_entry own = *entry;
-        if (extra->variant->device != b->device)
+        if (!extra_fits(extra, entry->kind, b->device, name))
             continue;
+        *found = true;
         cell->topp = extra->variant;
+        cell->gumbel = extra->gumbel;
         if (extra->launch != LAUNCH_NONE)
             own.modes = (struct profile_modes){
                 .l2 = {L2_WARM}, .l2_count = 1, .launch = {extra->launch}, .launch_count = 1};
@@ -281,7 +307,8 @@ static enum tb_status each_extra(struct builder *b, const struct profile_entry *
     return status;
 }
 
-/* Calls for each kernel of the entry, in its order ("all": the registry's), then for the extras. */
+/* Calls for each kernel of the entry, in its order ("all": the registry's), then for the extras
+ * unless the entry names its own. */
 static enum tb_status each_kernel(struct builder *b, const struct profile_entry *entry,
                                   struct cell *cell) {
     enum tb_status status = TB_OK;
@@ -291,6 +318,16 @@ static enum tb_status each_kernel(struct builder *b, const struct profile_entry 
     for (size_t k = 0; status == TB_OK && k < wanted; k++) {
         const char *name = entry->kernels.all ? NULL : entry->kernels.at[k];
         bool found = false;
+        if (extra_name(name)) {
+            status = each_extra(b, entry, extra_name(name), cell, &found);
+            if (status == TB_OK && !found)
+                return fail_at(b, TB_UNREADABLE, "matrix",
+                               "no library of --plugin has, for the device, a variant ", name);
+            any = true;
+            continue;
+        }
+        cell->topp = NULL;
+        cell->gumbel = NULL;
         for (size_t i = 0; status == TB_OK && i < registered; i++) {
             if (!set_variant(b, entry->kind, i, cell))
                 continue;
@@ -309,8 +346,8 @@ static enum tb_status each_kernel(struct builder *b, const struct profile_entry 
     if (status == TB_OK && !any)
         return fail_at(b, TB_UNREADABLE, "matrix", "this build has no variant for device ",
                        b->plan->device);
-    if (status == TB_OK && entry->kind == CELL_TOPP)
-        status = each_extra(b, entry, cell);
+    if (status == TB_OK && !names_extras(entry))
+        status = each_extra(b, entry, NULL, cell, &any);
     return status;
 }
 
@@ -347,6 +384,16 @@ static enum tb_status add_entry(struct builder *b, const struct profile_entry *e
     return status;
 }
 
+/* Of the extras: all, or those that the entry names. */
+static bool extra_wanted(const struct builder *b, const struct profile_entry *entry,
+                         const struct plan_extra *extra) {
+    bool wanted = !names_extras(entry);
+    for (size_t i = 0; !wanted && i < entry->kernels.count; i++)
+        wanted = extra_name(entry->kernels.at[i]) && extra->gumbel &&
+                 !strcmp(extra_name(entry->kernels.at[i]), extra->gumbel->name);
+    return wanted && extra_fits(extra, CELL_GUMBEL, b->device, NULL);
+}
+
 static enum tb_status add_statistics(struct builder *b, const struct profile_entry *entry) {
     enum tb_status status = TB_OK;
     for (size_t i = 0; status == TB_OK && i < entry->statistics.count; i++) {
@@ -360,6 +407,12 @@ static enum tb_status add_statistics(struct builder *b, const struct profile_ent
             for (size_t n = 0; n < entry->kernels.count; n++)
                 wanted = wanted || !strcmp(entry->kernels.at[n], one.gumbel->name);
             if (wanted)
+                status = add_cell(b, &one);
+        }
+        for (size_t k = 0; status == TB_OK && k < b->options->extra_count; k++) {
+            struct cell one = cell;
+            one.gumbel = b->options->extras[k].gumbel;
+            if (extra_wanted(b, entry, &b->options->extras[k]))
                 status = add_cell(b, &one);
         }
     }
@@ -391,7 +444,8 @@ static enum tb_status check_unique(struct builder *b) {
 
 static bool is_extra(const struct plan_options *options, const struct cell *cell) {
     for (size_t i = 0; i < options->extra_count; i++)
-        if (cell->kind == CELL_TOPP && cell->topp == options->extras[i].variant)
+        if ((cell->topp && cell->topp == options->extras[i].variant) ||
+            (cell->gumbel && cell->gumbel == options->extras[i].gumbel))
             return true;
     return false;
 }

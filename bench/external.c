@@ -124,7 +124,8 @@ static enum tb_status make_one(const struct option_external *option, enum kernel
     enum tb_status status = set_name(option->text, external, error);
     if (status == TB_OK)
         status = check_unique(list, list->count, error);
-    list->extras[list->count] = (struct plan_extra){&external->variant, external->launch};
+    list->extras[list->count] =
+        (struct plan_extra){.variant = &external->variant, .launch = external->launch};
     list->count++;
     return status;
 }

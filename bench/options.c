@@ -192,6 +192,16 @@ static error_t pass_on(struct parsing *parsing, const struct option_row *row,
     return 0;
 }
 
+static error_t add_plugin(struct parsing *parsing, const char *path) {
+    struct options *options = parsing->options;
+    if (options->plugin_count == OPTION_MOST_PLUGINS) {
+        tb_fail(parsing->error, TB_USAGE, "more than %d --plugin", OPTION_MOST_PLUGINS);
+        return EINVAL;
+    }
+    options->plugins[options->plugin_count++] = path;
+    return 0;
+}
+
 static error_t add_external(struct parsing *parsing, const char *text) {
     struct options *options = parsing->options;
     if (options->external_count == OPTION_MOST_EXTERNAL) {
@@ -302,6 +312,8 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
         failed = parse_choice(parsing, row, value, &choice);
         options->device = choice == 0 ? CHOOSE_CPU : choice == 1 ? CHOOSE_CUDA : CHOOSE_AUTO;
         return failed;
+    case KEY_PLUGIN:
+        return add_plugin(parsing, value);
     case KEY_EXTERNAL:
         return add_external(parsing, value);
     case KEY_EXTERNAL_OUTPUT:

@@ -10,6 +10,7 @@ enum {
     OPTION_MOST_P = 64,
     OPTION_MOST_PASSED = 16,
     OPTION_MOST_EXTERNAL = 16,
+    OPTION_MOST_PLUGINS = 16,
     OPTION_MOST_DEVICES = 64
 };
 
@@ -78,6 +79,8 @@ struct options {
     int32_t p_count;
     char *passed[OPTION_MOST_PASSED]; /* flags of Google Benchmark, as given */
     int32_t passed_count;
+    const char *plugins[OPTION_MOST_PLUGINS]; /* paths of libraries */
+    int32_t plugin_count;
     struct option_external external[OPTION_MOST_EXTERNAL];
     int32_t external_count;
 };
@@ -116,6 +119,7 @@ enum option_key {
     KEY_GATE_ONLY,
     KEY_BLOCKS,
     KEY_MARGIN,
+    KEY_PLUGIN,
     KEY_INPUT,
     KEY_BFLOAT16,
     KEY_P,
@@ -140,7 +144,7 @@ struct option_row {
     const char *help;
 };
 
-enum { OPTION_ROWS = 55 };
+enum { OPTION_ROWS = 56 };
 extern const struct option_row options_rows[OPTION_ROWS];
 
 /* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the

@@ -75,7 +75,10 @@ const struct option_row options_rows[OPTION_ROWS] = {
     {"margin", KEY_MARGIN, "SHARE", AB, MODE_NONE,
      "Practical margin, as of perfwatch compare: 5% and 0.05 mean the same (default 2%)"},
 
-    {NULL, 0, NULL, 0, MODE_NONE, "Kernels of other programs:"},
+    {NULL, 0, NULL, 0, MODE_NONE, "Kernels from elsewhere:"},
+    {"plugin", KEY_PLUGIN, "LIBRARY", PLAN | AB | IN(MODE_VARIANTS) | IN(MODE_VERIFY), MODE_NONE,
+     "Gate and time the kernels of this shared library too, in a process of its own "
+     "(docs/plugins.md); may be given several times"},
     {"external", KEY_EXTERNAL, "NAME=COMMAND", PLAN, MODE_NONE,
      "Gate and time another program's kernel beside those of the profile (docs/external.md); may "
      "be "

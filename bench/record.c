@@ -23,6 +23,7 @@ void run_result_free(struct run_result *result) {
     json_decref(result->info.host);
     json_decref(result->info.externals);
     json_decref(result->info.build);
+    json_decref(result->info.plugins);
     json_decref(result->info.oracle_cache);
     memset(result, 0, sizeof *result);
 }

@@ -91,6 +91,7 @@ struct run_info {
     json_t *host;         /* host name, system, CPU, processors, memory; owned */
     json_t *oracle_cache; /* counts of --oracle-cache, null without one; owned */
     json_t *build;        /* version, compiler, flags, build type, commit; owned */
+    json_t *plugins;      /* plugin_set_to_json(); owned */
 };
 
 struct run_result {

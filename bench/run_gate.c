@@ -1,6 +1,7 @@
 /* The gate over all cells: input -> oracle once for all its p -> each kernel once on poisoned,
  * fresh memory -> verdict -> journal. */
 #include "bench/run_external.h"
+#include "bench/run_plugin.h"
 
 #include "oracle/parallel.h"
 
@@ -309,6 +310,19 @@ static void copy_verdict(struct run_state *state, const struct cell_record *from
            sizeof state->output_sha256[at]);
 }
 
+static enum tb_status judge_cell(struct run_state *state, struct gate_group *group,
+                                 struct cell_record *record) {
+    switch (record->cell->kind) {
+    case CELL_TOPP:
+        return gate_topp_cell(state, group, record);
+    case CELL_GUMBEL:
+        return gate_gumbel_cell(state, record);
+    case CELL_GUMBEL_STATISTIC:
+        break;
+    }
+    return gate_statistic_cell(state, record);
+}
+
 static enum tb_status gate_cell(struct run_state *state, struct gate_group *group, size_t at) {
     struct cell_record *record = &state->result->cells[at];
     const struct cell_record *twin = find_twin(state, group, at);
@@ -321,17 +335,8 @@ static enum tb_status gate_cell(struct run_state *state, struct gate_group *grou
         copy_verdict(state, twin, at);
         return journal_verdict(state, at);
     }
-    switch (record->cell->kind) {
-    case CELL_TOPP:
-        status = gate_topp_cell(state, group, record);
-        break;
-    case CELL_GUMBEL:
-        status = gate_gumbel_cell(state, record);
-        break;
-    case CELL_GUMBEL_STATISTIC:
-        status = gate_statistic_cell(state, record);
-        break;
-    }
+    status =
+        run_plugin_has(state, at) ? run_plugin_gate(state, at) : judge_cell(state, group, record);
     if (status != TB_OK || run_stopped(state))
         return status;
     record->gated = true;
@@ -341,22 +346,31 @@ static enum tb_status gate_cell(struct run_state *state, struct gate_group *grou
                : status;
 }
 
+enum tb_status run_gate_cell(struct run_state *state, struct gate_group *group, size_t cell) {
+    enum tb_status status = TB_OK;
+    if (cell < group->first || cell >= group->end) {
+        size_t first = cell;
+        while (first > 0 &&
+               cell_same_input(&state->plan->cells[first - 1], &state->plan->cells[cell]))
+            first--;
+        gate_group_free(group);
+        status = gate_group_make(state, first, group);
+    }
+    return status == TB_OK ? gate_cell(state, group, cell) : status;
+}
+
 enum tb_status run_gate_all(struct run_state *state) {
     enum tb_status status = TB_OK;
     struct gate_group group = {0};
     progress_begin(&state->progress, state->run->progress, "gating", state->plan->count);
     state->progress.feed = state->run->feed;
-    for (size_t first = 0; first < state->plan->count && status == TB_OK && !run_stopped(state);) {
-        status = gate_group_make(state, first, &group);
-        for (size_t i = first; i < group.end && status == TB_OK && !run_stopped(state); i++) {
-            progress_now(&state->progress, state->plan->cells[i].name);
-            if (!state->result->cells[i].gated)
-                status = gate_cell(state, &group, i);
-            progress_step(&state->progress, state->plan->cells[i].name);
-        }
-        first = group.end;
-        gate_group_free(&group);
+    for (size_t i = 0; i < state->plan->count && status == TB_OK && !run_stopped(state); i++) {
+        progress_now(&state->progress, state->plan->cells[i].name);
+        if (!state->result->cells[i].gated)
+            status = run_gate_cell(state, &group, i);
+        progress_step(&state->progress, state->plan->cells[i].name);
     }
+    gate_group_free(&group);
     progress_end(&state->progress);
     return status;
 }

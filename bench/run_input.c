@@ -94,6 +94,29 @@ enum tb_status run_input(struct run_state *state, const struct cell *cell, int32
     return status;
 }
 
+enum tb_status run_input_intact(struct run_state *state, const struct cell *cell, int32_t draw,
+                                bool *intact) {
+    const struct input_entry *entry = find(state, cell, draw);
+    *intact = true;
+    if (!entry)
+        return TB_OK;
+    struct logits again = entry->logits;
+    enum tb_status status = logits_hash(&again, state->error);
+    *intact = strcmp(again.sha256, entry->logits.sha256) == 0;
+    if (status != TB_OK || !*intact || !entry->device_copy ||
+        entry->device_copy == entry->logits.data)
+        return status;
+    const size_t bytes = row_bytes(cell);
+    void *found = malloc(bytes);
+    if (!found)
+        return tb_fail(state->error, TB_NO_MEMORY, "no memory to look at the inputs again");
+    status =
+        state->device->ops->download(state->device, found, entry->device_copy, bytes, state->error);
+    *intact = status != TB_OK || memcmp(found, entry->logits.data, bytes) == 0;
+    free(found);
+    return status;
+}
+
 void run_inputs_free(struct run_state *state) {
     while (state->input_count)
         drop(state, &state->inputs[state->input_count - 1]);

@@ -5,17 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum tb_status journal_verdict(struct run_state *state, size_t cell) {
+json_t *verdict_line(const struct run_state *state, size_t cell) {
     struct cell_record *record = &state->result->cells[cell];
     json_t *outputs = json_array();
     for (int32_t i = 0; i < record->draw_count; i++)
         json_array_append_new(outputs, json_string(state->output_sha256[cell][i]));
     record_finish_cell(record);
-    return journal_append(state->journal,
-                          json_pack("{s:s, s:s, s:o, s:o}", "line", "verdict", "cell",
-                                    record->cell->name, "record", record_to_json(record), "outputs",
-                                    outputs),
-                          state->error);
+    return json_pack("{s:s, s:s, s:o, s:o}", "line", "verdict", "cell", record->cell->name,
+                     "record", record_to_json(record), "outputs", outputs);
+}
+
+/* A plug-in's worker has no journal. */
+enum tb_status journal_verdict(struct run_state *state, size_t cell) {
+    return state->journal ? journal_append(state->journal, verdict_line(state, cell), state->error)
+                          : TB_OK;
 }
 
 static json_t *evidence_to_json(const struct kernel_evidence *kernels, size_t count) {
@@ -32,17 +35,19 @@ static json_t *evidence_to_json(const struct kernel_evidence *kernels, size_t co
     return array;
 }
 
+json_t *block_line(const struct run_state *state, size_t cell, int32_t block,
+                   const struct block_result *result) {
+    return json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:o}", "line", "block", "cell",
+                     state->plan->cells[cell].name, "block", (int)block, "samples",
+                     samples_to_json(result->samples, result->count), "kernels",
+                     evidence_to_json(result->kernels, result->kernel_count), "events_ns",
+                     json_number(result->events_ns), "refused", result->refused, "conditions",
+                     result->conditions ? json_incref(result->conditions) : json_null());
+}
+
 enum tb_status journal_block(struct run_state *state, size_t cell, int32_t block,
                              const struct block_result *result) {
-    return journal_append(
-        state->journal,
-        json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:o}", "line", "block", "cell",
-                  state->plan->cells[cell].name, "block", (int)block, "samples",
-                  samples_to_json(result->samples, result->count), "kernels",
-                  evidence_to_json(result->kernels, result->kernel_count), "events_ns",
-                  json_number(result->events_ns), "refused", result->refused, "conditions",
-                  result->conditions ? json_incref(result->conditions) : json_null()),
-        state->error);
+    return journal_append(state->journal, block_line(state, cell, block, result), state->error);
 }
 
 void block_result_free(struct block_result *result) {
@@ -129,7 +134,8 @@ static void read_draws(const json_t *inputs, struct cell_record *record) {
     }
 }
 
-static bool read_verdict(const json_t *json, struct cell_record *record) {
+/* What was refused and why, if it was. */
+static bool read_refusal(const json_t *json, struct cell_record *record) {
     const char *verdict = text_of(json, "verdict");
     int found = GATE_ACCEPTED;
     while (found <= GATE_UNSUPPORTED &&
@@ -146,6 +152,12 @@ static bool read_verdict(const json_t *json, struct cell_record *record) {
     record->token = count_of(json, "bad_token", -1);
     record->row_kept = count_of(json, "bad_row_kept", -1);
     record->row_oracle = count_of(json, "bad_row_oracle", -1);
+    return true;
+}
+
+static bool read_verdict(const json_t *json, struct cell_record *record) {
+    if (!read_refusal(json, record))
+        return false;
     record->excused = json_is_true(json_object_get(json, "excused"));
     record->rows = count_of(json, "rows", 0);
     record->rows_failed = count_of(json, "rows_failed", 0);
@@ -166,7 +178,11 @@ static bool read_verdict(const json_t *json, struct cell_record *record) {
     return true;
 }
 
-static bool replay_verdict(struct run_state *state, const json_t *line, size_t cell) {
+bool verdict_lost_from_line(struct run_state *state, const json_t *line, size_t cell) {
+    return read_refusal(json_object_get(line, "record"), &state->result->cells[cell]);
+}
+
+bool verdict_from_line(struct run_state *state, const json_t *line, size_t cell) {
     struct cell_record *record = &state->result->cells[cell];
     const json_t *json = json_object_get(line, "record");
     if (!record->draws) {
@@ -208,21 +224,27 @@ static bool read_evidence(const json_t *array, struct block_result *result) {
     return true;
 }
 
-static bool replay_block(struct run_state *state, const json_t *line, size_t cell) {
-    struct cell_record *record = &state->result->cells[cell];
-    struct block_result result = {.events_ns = NAN};
-    if (count_of(line, "block", -1) != record->blocks ||
-        !samples_from_json(json_object_get(line, "samples"), &result.samples, &result.count))
+bool block_from_line(const json_t *line, struct block_result *result) {
+    *result = (struct block_result){.events_ns = NAN};
+    if (!samples_from_json(json_object_get(line, "samples"), &result->samples, &result->count))
         return false;
-    if (!read_evidence(json_object_get(line, "kernels"), &result)) {
-        free(result.samples);
+    if (!read_evidence(json_object_get(line, "kernels"), result)) {
+        block_result_free(result);
         return false;
     }
-    snprintf(result.refused, sizeof result.refused, "%s", text_of(line, "refused"));
+    snprintf(result->refused, sizeof result->refused, "%s", text_of(line, "refused"));
     if (json_is_number(json_object_get(line, "events_ns")))
-        result.events_ns = json_number_value(json_object_get(line, "events_ns"));
+        result->events_ns = json_number_value(json_object_get(line, "events_ns"));
     json_t *conditions = json_object_get(line, "conditions");
-    result.conditions = json_is_object(conditions) ? json_incref(conditions) : NULL;
+    result->conditions = json_is_object(conditions) ? json_incref(conditions) : NULL;
+    return true;
+}
+
+static bool replay_block(struct run_state *state, const json_t *line, size_t cell) {
+    struct cell_record *record = &state->result->cells[cell];
+    struct block_result result;
+    if (count_of(line, "block", -1) != record->blocks || !block_from_line(line, &result))
+        return false;
     return record_add_block(record, &result, state->error) == TB_OK;
 }
 
@@ -237,7 +259,7 @@ enum tb_status journal_replay(struct run_state *state) {
         while (cell < state->plan->count && strcmp(state->plan->cells[cell].name, name) != 0)
             cell++;
         const bool good = cell < state->plan->count &&
-                          (!strcmp(kind, "verdict") ? replay_verdict(state, line, cell)
+                          (!strcmp(kind, "verdict") ? verdict_from_line(state, line, cell)
                            : !strcmp(kind, "block") ? replay_block(state, line, cell)
                                                     : false);
         if (!good)

@@ -3,6 +3,7 @@
 #define TOPP_BENCH_RUN_STATE_H
 
 #include "bench/journal.h"
+#include "bench/plugin_pool.h"
 #include "bench/oracle_cache.h"
 #include "bench/progress.h"
 #include "bench/runner.h"
@@ -48,12 +49,16 @@ struct run_state {
     char (*output_sha256)[MOST_DRAWS][65];
     /* [cell]: NULL, or [draws, batch] boundaries of a kernel that is given them; owned. */
     struct topp_boundary **boundaries;
+    struct plugin_pool *pool; /* NULL until a plug-in's cell comes up */
 };
 
 /* run_input.c: the bytes of a cell's draw; borrowed for the next 2 * MOST_DRAWS calls. */
 enum tb_status run_input(struct run_state *state, const struct cell *cell, int32_t draw,
                          const struct logits **logits, void **device_copy);
 void run_inputs_free(struct run_state *state);
+/* Are the bytes that run_input last gave out still what they were? */
+enum tb_status run_input_intact(struct run_state *state, const struct cell *cell, int32_t draw,
+                                bool *intact);
 /* Makes a slot at least this large. */
 enum tb_status slot_reserve(struct run_state *state, struct slot *slot, size_t bytes);
 enum tb_status slot_upload(struct run_state *state, struct slot *slot, const void *bytes,
@@ -162,6 +167,8 @@ void gate_scene_free(struct gate_scene *scene);
 
 /* run_gate.c, run_gate_ids.c, run_gate_gumbel.c: verdicts. */
 enum tb_status run_gate_all(struct run_state *state);
+/* Gates one cell; group: of an earlier cell, or zeroed; free it at the end. */
+enum tb_status run_gate_cell(struct run_state *state, struct gate_group *group, size_t cell);
 enum tb_status gate_ids_cell(struct run_state *state, struct gate_group *group,
                              struct cell_record *record);
 enum tb_status gate_gumbel_cell(struct run_state *state, struct cell_record *record);
@@ -186,14 +193,28 @@ enum tb_status run_time_all(struct run_state *state);
 /* The next block of a cell, unless it lost its verdict, has no valid samples, or the run is stopped
  * (an unfinished block is no block). warm: warm up before it. */
 enum tb_status run_block(struct run_state *state, size_t cell, int32_t block, bool warm);
+/* Takes the block and, after the last one, looks at the buffers again: result, or a record that is
+ * not accepted any more. Nothing is recorded. */
+enum tb_status run_take_block(struct run_state *state, size_t cell, int32_t block, bool warm,
+                              struct block_result *result);
 
 /* runner.c: what stands before and behind gate and blocks. run_open: records and journal; a resumed
  * run's are filled. run_close also after a run_open that failed. */
 enum tb_status run_open(struct run_state *state);
+/* The records alone: for a run that leaves no files. */
+enum tb_status run_open_records(struct run_state *state);
 enum tb_status run_write_files(struct run_state *state);
 void run_close(struct run_state *state);
 
 /* run_journal.c: verdicts and blocks as journal lines, and back. */
+json_t *verdict_line(const struct run_state *state, size_t cell); /* new */
+json_t *block_line(const struct run_state *state, size_t cell, int32_t block,
+                   const struct block_result *result); /* new */
+/* False when the line is not of that kind. verdict_lost: of a cell that had been accepted; counts
+ * and hashes of the gate stay. A block's memory is the caller's: block_result_free(). */
+bool verdict_from_line(struct run_state *state, const json_t *line, size_t cell);
+bool verdict_lost_from_line(struct run_state *state, const json_t *line, size_t cell);
+bool block_from_line(const json_t *line, struct block_result *result);
 enum tb_status journal_verdict(struct run_state *state, size_t cell);
 enum tb_status journal_block(struct run_state *state, size_t cell, int32_t block,
                              const struct block_result *result);

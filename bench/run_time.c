@@ -1,5 +1,6 @@
 /* Accepted cells timed in blocks; Google Benchmark drives the repetitions and interleaves them. */
 #include "bench/run_external.h"
+#include "bench/run_plugin.h"
 
 #include "bench/gbench.h"
 #include "bench/summary.h"
@@ -145,8 +146,10 @@ static bool launch_lost(struct run_state *state, struct cell_record *record,
     return false;
 }
 
-static enum tb_status take_block(struct run_state *state, size_t at, int32_t block, bool warm,
-                                 struct block_result *result) {
+enum tb_status run_take_block(struct run_state *state, size_t at, int32_t block, bool warm,
+                              struct block_result *result) {
+    if (run_plugin_has(state, at))
+        return run_plugin_block(state, at, block, warm, result);
     struct cell_record *record = &state->result->cells[at];
     const struct cell *cell = record->cell;
     struct calls *calls = calloc(1, sizeof *calls);
@@ -229,7 +232,7 @@ enum tb_status run_block(struct run_state *state, size_t cell, int32_t block, bo
         return TB_OK;
     struct block_result result = {.events_ns = NAN};
     progress_now(&state->progress, record->cell->name);
-    enum tb_status status = take_block(state, cell, block, warm, &result);
+    enum tb_status status = run_take_block(state, cell, block, warm, &result);
     if (status == TB_OK && run_stopped(state))
         block_result_free(&result);
     else if (status == TB_OK)

@@ -88,23 +88,25 @@ static void describe_run(struct run_state *state) {
     info->host = describe_host();
     info->externals = external_list_to_json(run->externals);
     info->build = describe_build(run->build);
+    info->plugins = plugin_set_to_json(run->plugins);
 }
 
 static json_t *journal_head(const struct run_state *state) {
     const struct run_info *info = &state->result->info;
     const json_t *model = json_object_get(info->device, "model");
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:O, s:I, s:i, s:b, s:O?}", "schema",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:O, s:O, s:I, s:i, s:b, s:O?}", "schema",
                      "topp-bench.journal/1", "id", info->id, "date", info->date, "profile",
                      info->profile_sha256, "plan", info->plan_sha256, "sources",
                      info->sources_sha256, "shard", shard_to_json(&info->shard), "externals",
-                     info->externals, "seed", (json_int_t)info->seed, "slices", (int)info->slices,
-                     "gate_only", (int)state->run->gate_only, "device", model);
+                     info->externals, "plugins", info->plugins, "seed", (json_int_t)info->seed,
+                     "slices", (int)info->slices, "gate_only", (int)state->run->gate_only, "device",
+                     model);
 }
 
 static enum tb_status open_journal(struct run_state *state) {
-    static const char *const binding[] = {"schema",    "profile", "plan", "externals",
-                                          "sources",   "shard",   "seed", "slices",
-                                          "gate_only", "device",  NULL};
+    static const char *const binding[] = {"schema",  "profile",   "plan",   "externals",
+                                          "plugins", "sources",   "shard",  "seed",
+                                          "slices",  "gate_only", "device", NULL};
     json_t *header = journal_head(state);
     const struct journal_options options = {
         .folder = state->run->out_dir,
@@ -156,13 +158,9 @@ enum tb_status run_write_files(struct run_state *state) {
     return status;
 }
 
-enum tb_status run_open(struct run_state *state) {
+enum tb_status run_open_records(struct run_state *state) {
     struct run_result *result = state->result;
     const size_t count = state->plan->count;
-    if (state->plan->listing_only)
-        return tb_fail(state->error, TB_UNAVAILABLE,
-                       "this build has no kernels for the %s device: build with nvcc on PATH",
-                       state->plan->device);
     result->cells = calloc(count, sizeof *result->cells);
     state->output_sha256 = calloc(count, sizeof *state->output_sha256);
     state->boundaries = calloc(count, sizeof *state->boundaries);
@@ -176,11 +174,23 @@ enum tb_status run_open(struct run_state *state) {
     state->input_budget = state->run->cache_bytes > 0 ? state->run->cache_bytes
                           : memory < MOST_CACHE_BYTES ? memory
                                                       : MOST_CACHE_BYTES;
+    return TB_OK;
+}
+
+enum tb_status run_open(struct run_state *state) {
+    if (state->plan->listing_only)
+        return tb_fail(state->error, TB_UNAVAILABLE,
+                       "this build has no kernels for the %s device: build with nvcc on PATH",
+                       state->plan->device);
+    const enum tb_status status = run_open_records(state);
+    if (status != TB_OK)
+        return status;
     describe_run(state);
     return open_journal(state);
 }
 
 void run_close(struct run_state *state) {
+    plugin_pool_free(state->pool);
     run_inputs_free(state);
     run_slots_free(state);
     external_runs_free(state);

@@ -7,6 +7,7 @@
 #define TOPP_BENCH_RUNNER_H
 
 #include "bench/gbench.h"
+#include "bench/plugin.h"
 #include "bench/record.h"
 
 #include <signal.h>
@@ -29,12 +30,14 @@ struct sweep_run {
     bool resume;    /* go on from out_dir's journal; without one: start afresh */
     bool force;  /* out_dir may hold an interrupted run or results of another plan: replace them */
     bool subset; /* --case or --filter chose some of the profile's cells */
-    bool gate_only; /* no timing at all (sanitizer runs) */
-    bool color;     /* of the table */
-    FILE *table;    /* the table for people, NULL = none */
-    FILE *feed;     /* NULL, or: told what comes next, for a process that watches this one */
-    FILE *progress; /* NULL = none; a bar when it is a terminal */
-    int threads;    /* of the oracle, 0 = one per processor */
+    bool gate_only;                    /* no timing at all (sanitizer runs) */
+    bool color;                        /* of the table */
+    FILE *table;                       /* the table for people, NULL = none */
+    FILE *feed;                        /* NULL, or: told what comes next, for a process that watches */
+    FILE *progress;                    /* NULL = none; a bar when it is a terminal */
+    const struct plugin_set *plugins;  /* whose kernels the plan has too; NULL = none */
+    enum timer_kind timer;             /* for the processes of plug-ins: as the device was opened */
+    int threads;                       /* of the oracle, 0 = one per processor */
     struct oracle_cache *oracle_cache; /* NULL = none; its counts go into the result file */
     int32_t slices;                    /* split variants: slices per row, 0 = as upstream */
     int64_t cache_bytes;         /* inputs kept in memory, 0 = a quarter of it but at most 4 GiB */

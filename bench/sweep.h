@@ -76,10 +76,11 @@ struct plan {
     struct plan_shard shard;
 };
 
-/* A top-p variant that no registry lists, run on every top-p input of the profile beside the
- * kernels that the profile names. */
+/* A variant that no registry lists, run on every input of its kind beside the kernels that the
+ * profile names; a list of kernels with `plugin:NAME` in it means just these. */
 struct plan_extra {
-    const struct topp_variant *variant; /* borrowed; cells point at it */
+    const struct topp_variant *variant;  /* borrowed; cells point at it */
+    const struct gumbel_variant *gumbel; /* the same, for the other kind; one of the two is NULL */
     enum cell_launch launch; /* CUDA: LAUNCH_NONE: in the profile's modes; else its cells are
                                 l2:warm and this launch alone */
 };

@@ -63,6 +63,7 @@ int tool_list(const struct options *options) {
     enum tb_status status = tool_resolve_whole(options, device, any_device, &resolved, &error);
     if (status == TB_OK)
         status = print_plan(options, &resolved.plan, &error);
+    const int exit_code = resolved.plugins.refused ? tb_exit_code(TB_UNREADABLE) : 0;
     tool_plan_free(&resolved);
-    return status == TB_OK ? tool_finish_output(0) : tool_fail(&error);
+    return status == TB_OK ? tool_finish_output(exit_code) : tool_fail(&error);
 }

@@ -29,8 +29,14 @@ static enum tb_status resolve(const struct options *options, const struct plan_p
     if (status == TB_OK)
         status = external_list_make(options->external, (size_t)options->external_count, device,
                                     &resolved->externals, error);
-    request.extras = resolved->externals.extras;
-    request.extra_count = resolved->externals.count;
+    if (status == TB_OK)
+        status = plugin_set_load(options->plugins, (size_t)options->plugin_count,
+                                 &resolved->plugins, error);
+    if (status == TB_OK)
+        status = plugin_set_join(&resolved->plugins, resolved->externals.extras,
+                                 resolved->externals.count, error);
+    request.extras = resolved->plugins.extras;
+    request.extra_count = resolved->plugins.extra_count;
     if (status == TB_OK && options->input) {
         status = tool_plan_input(options, tool_out_folder(options), &resolved->input, error);
         snprintf(resolved->captured_dir, sizeof resolved->captured_dir, "%s", resolved->input.dir);
@@ -88,4 +94,5 @@ void tool_own_files(const struct options *options, struct tool_plan *resolved,
 
 void tool_plan_free(struct tool_plan *resolved) {
     plan_free(&resolved->plan);
+    plugin_set_free(&resolved->plugins);
 }

@@ -124,6 +124,8 @@ int tool_sweep_on(const struct options *options, enum kernel_device kind, int32_
             .sources_sha256 = sources,
             .build = &topp_build,
             .externals = &resolved.externals,
+            .plugins = &resolved.plugins,
+            .timer = options->timer,
             .resume = options->resume,
             .force = options->force,
             .subset = options->case_name || options->filter,
@@ -145,6 +147,8 @@ int tool_sweep_on(const struct options *options, enum kernel_device kind, int32_
     if (status == TB_OK)
         status = tool_leave_receipt(options, &resolved, NULL, &error);
     int exit_code = status == TB_OK ? sweep_exit_code(&result) : tb_exit_code(status);
+    if (resolved.plugins.refused) /* the rest ran; this is what there is to mend first */
+        exit_code = tb_exit_code(TB_UNREADABLE);
     if (status != TB_OK)
         exit_code = tool_fail(&error);
     else if (feed)

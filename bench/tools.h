@@ -4,6 +4,7 @@
 #define TOPP_BENCH_TOOLS_H
 
 #include "bench/external.h"
+#include "bench/plugin.h"
 #include "bench/runner.h"
 
 int tool_sweep(const struct options *options); /* --sweep */
@@ -62,6 +63,7 @@ enum tb_status tool_plan_input(const struct options *options, const char *out_di
 struct tool_plan {
     struct plan plan;
     struct tool_input input;
+    struct plugin_set plugins;
     struct external_list externals;
     char profile_dir[512], captured_dir[600];
     char profile_file[4096]; /* --profile FILE.json: absolute where it can be */

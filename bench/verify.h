@@ -3,6 +3,7 @@
 #define TOPP_BENCH_VERIFY_H
 
 #include "bench/external.h"
+#include "bench/plugin.h"
 #include "bench/record.h"
 #include "oracle/receipt.h"
 
@@ -12,6 +13,8 @@ struct verification {
     char dir[4096];                 /* folder of the receipt and of the files it binds */
     json_t *results;                /* results.json, NULL when it cannot be read; owned */
     struct external_list externals; /* of the run; the plan's cells point at it */
+    struct plugin_set plugins;      /* the same */
+    bool plugin_here[PLUGINS_MOST]; /* the very library was given by --plugin: it may be run */
     struct plan plan;               /* resolved here */
     bool have_plan;                 /* the plan has the receipt's cells in the receipt's order */
     char captured_dir[4096];
@@ -29,6 +32,11 @@ void verify_cells(struct verification *verification);   /* receipt against resul
 void verify_figures(struct verification *verification); /* samples -> hashes, medians, counts */
 /* Other programs: their files, and the plan's variants for them. False: the list is unusable. */
 bool verify_externals(struct verification *verification);
+/* Plug-ins: their libraries' hashes, and the plan's variants for them. False: the list is unusable.
+ */
+bool verify_plugins(struct verification *verification);
+/* Masks of the plug-in's cells, made again by its process. */
+void verify_plugin_masks(struct verification *verification);
 void verify_inputs(struct verification *verification); /* bytes, and masks where kernels run */
 
 void verify_free(struct verification *verification);

@@ -31,6 +31,7 @@ void verify_equal(struct verification *verification, const char *group, const ch
 void verify_free(struct verification *verification) {
     json_decref(verification->results);
     plan_free(&verification->plan);
+    plugin_set_free(&verification->plugins);
     receipt_items_free(&verification->items);
 }
 

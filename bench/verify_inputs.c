@@ -58,6 +58,8 @@ static void verify_mask(struct verification *verification, struct device *device
     name_draw(name, sizeof name, cell, draw);
     if (json_is_null(bound) && !was_accepted(verification, index))
         return; /* nothing came out of this draw */
+    if (plugin_of(&verification->plugins, cell))
+        return; /* verify_plugin_masks() */
     if (cell->kind == CELL_TOPP && external_of(cell->topp)) {
         receipt_add(&verification->items, RECEIPT_ELSEWHERE, "masks", name,
                     "another program's: it is not started here");
@@ -169,6 +171,7 @@ void verify_inputs(struct verification *verification) {
     }
     struct device *device = open_device(verification);
     verify_all(verification, device);
+    verify_plugin_masks(verification);
     if (device)
         device->ops->close(device);
 }

@@ -139,10 +139,10 @@ void verify_plan(struct verification *verification) {
                     "the file of %s is not here", request_text(verification, "family"));
         return;
     }
-    if (!verify_externals(verification))
+    if (!verify_externals(verification) || !verify_plugins(verification))
         return;
-    again.extras = verification->externals.extras;
-    again.extra_count = verification->externals.count;
+    again.extras = verification->plugins.extras;
+    again.extra_count = verification->plugins.extra_count;
     resolve(verification, &again);
 }
 

@@ -48,6 +48,7 @@ static json_t *info_to_json(const struct run_info *info) {
                         info->externals ? json_incref(info->externals) : json_array());
     json_object_set_new(json, "host", info->host ? json_incref(info->host) : json_null());
     json_object_set_new(json, "build", info->build ? json_incref(info->build) : json_null());
+    json_object_set_new(json, "plugins", info->plugins ? json_incref(info->plugins) : json_array());
     return json;
 }
 

@@ -1,0 +1,58 @@
+// A top-p kernel of your own in CUDA: a block finds the cut of its row bit by bit. Tokens tied
+// with the last one all stay, so it claims `bounded`, not `exact`.
+#include "kernels/plugin.h"
+
+#include <cub/block/block_reduce.cuh>
+
+enum { THREADS = 1024 };
+using Reduce = cub::BlockReduce<double, THREADS>;
+
+// Orders like the logit does: greater logit, greater key; -0 is 0.
+__device__ unsigned key_of(float logit) {
+    const unsigned bits = __float_as_uint(logit + 0.0f);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+__global__ void mask_rows(const topp_problem problem) {
+    __shared__ Reduce::TempStorage storage;
+    __shared__ double shared;
+    float *const row = problem.logits + blockIdx.x * problem.stride;
+    if (problem.p[blockIdx.x] >= 1.0f) // leaves the row as it is
+        return;
+    // The sum of f over all tokens, in every thread.
+    auto sum = [&](auto f) {
+        double part = 0.0;
+        for (int64_t t = threadIdx.x; t < problem.vocab; t += THREADS)
+            part += f(row[t]);
+        part = Reduce(storage).Sum(part);
+        if (threadIdx.x == 0)
+            shared = part;
+        __syncthreads();
+        part = shared;
+        __syncthreads();
+        return part;
+    };
+    unsigned top = 0, cut = 0; // the greatest key; the greatest one whose tokens reach the target
+    for (unsigned bit = 1u << 31; bit; bit >>= 1)
+        top |= sum([=](float x) { return key_of(x) >= (top | bit); }) > 0.0 ? bit : 0;
+    const double max = __uint_as_float(top & 0x80000000u ? top ^ 0x80000000u : ~top);
+    const double target = problem.p[blockIdx.x] * sum([=](float x) { return exp(x - max); });
+    for (unsigned bit = 1u << 31; bit; bit >>= 1)
+        cut |= sum([=](float x) { return key_of(x) >= (cut | bit) ? exp(x - max) : 0.0; }) >= target
+                   ? bit : 0;
+    for (int64_t t = threadIdx.x; t < problem.vocab; t += THREADS)
+        if (key_of(row[t]) < cut)
+            row[t] = problem.mask_value;
+}
+
+static size_t no_workspace(const topp_problem *) { return 0; }
+
+static int launch(const topp_problem *problem, void *, size_t, void *stream) {
+    mask_rows<<<(unsigned)problem->batch, THREADS, 0, (cudaStream_t)stream>>>(*problem);
+    return (int)cudaGetLastError();
+}
+
+static const topp_variant bisect = {"bisect", "a block per row, 64 passes", KERNEL_DEVICE_CUDA,
+                                    TOPP_MASKED_LOGITS, "bounded", 0, 0, 0, no_workspace, launch};
+static const topp_variant *const list[] = {&bisect, nullptr};
+TOPP_PLUGIN_TABLE("example of a CUDA plug-in", list, nullptr)
