@@ -134,6 +134,19 @@ static void take_samples(const json_t *json, struct result_cell *cell, size_t co
     }
 }
 
+enum { MOST_DRAW = 4095, MOST_BLOCK = 1000000 }; /* far past what a run takes */
+
+static bool counts_up_to(const json_t *array, json_int_t most) {
+    size_t index;
+    const json_t *value;
+    json_array_foreach((json_t *)array, index, value) {
+        if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+            json_integer_value(value) > most)
+            return false;
+    }
+    return true;
+}
+
 static enum tb_status read_samples(const json_t *json, struct result_cell *cell,
                                    const struct spot *spot) {
     const json_t *times = json_object_get(json, "time_ns");
@@ -143,6 +156,9 @@ static enum tb_status read_samples(const json_t *json, struct result_cell *cell,
     if (!json_is_array(times) || json_array_size(json_object_get(json, "block")) != count ||
         json_array_size(json_object_get(json, "draw")) != count)
         return complain(spot, cell->name, "its arrays of samples differ in length or are missing");
+    if (!counts_up_to(json_object_get(json, "block"), MOST_BLOCK) ||
+        !counts_up_to(json_object_get(json, "draw"), MOST_DRAW))
+        return complain(spot, cell->name, "a block or draw of its samples is no number from 0 on");
     if (!allot(&cell->samples, count))
         return tb_fail(spot->error, TB_NO_MEMORY, "no memory for the samples of %s", cell->name);
     take_samples(json, cell, count);

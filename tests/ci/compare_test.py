@@ -158,6 +158,10 @@ case("duplicate cell", twice, 2, err=["twice"])
 case("other schema", {"schema": "topp-bench.results/9", "run": {}, "cells": []}, 2, err=["topp-bench.results/1"])
 case("foreign JSON", {"a": 1}, 2, err=["neither"])
 case("no file", "absent.json", 2, err=["absent.json", "No such file"])
+for member, number in (("draw", 2147483647), ("draw", -1), ("block", -1), ("block", 0.5), ("draw", None)):
+    odd = results(2)
+    odd["cells"][0]["samples"][member][3] = number
+    case(f"{member} {number}", odd, 2, err=["no number from 0 on"])
 lengths = results(2)
 lengths["cells"][0]["samples"]["block"].pop()
 case("lengths differ", lengths, 2, err=["differ in length"])
