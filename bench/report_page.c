@@ -183,6 +183,41 @@ static const char *member(const json_t *object, const char *name) {
     return json_string_value(json_object_get(object, name));
 }
 
+/* Is it the kernel of this cell? Names begin with kind/kernel/. */
+static bool runs(const char *cell, const char *kernel) {
+    const char *at = strchr(cell, '/');
+    const size_t length = kernel ? strlen(kernel) : 0;
+    return at && length && !strncmp(at + 1, kernel, length) && at[1 + length] == '/';
+}
+
+/* --plugin or --external of a kernel that is not built in. */
+static void put_origin(FILE *stream, const json_t *run, const char *cell) {
+    size_t i, k;
+    const json_t *plugin, *variant, *external;
+    json_array_foreach(json_object_get(run, "plugins"), i, plugin) {
+        json_array_foreach(json_object_get(plugin, "variants"), k, variant) {
+            if (!runs(cell, member(variant, "name")))
+                continue;
+            put_option(stream, "plugin", member(plugin, "path"));
+            break;
+        }
+    }
+    json_array_foreach(json_object_get(run, "externals"), i, external) {
+        const char *name = member(external, "name"), *command = member(external, "command");
+        char text[1024];
+        if (!runs(cell, name) || !command)
+            continue;
+        snprintf(text, sizeof text, "%s=%s", name, command);
+        put_option(stream, "external", text);
+        put_option(stream, "external-output", member(external, "output"));
+        put_option(stream, "external-contract", member(external, "contract"));
+        put_option(stream, "external-launch", member(external, "launch"));
+        const json_int_t repeats = json_integer_value(json_object_get(external, "repeats"));
+        if (repeats > 0)
+            fprintf(stream, " --external-repeats %lld", (long long)repeats);
+    }
+}
+
 void page_command(FILE *stream, const json_t *run, const char *cell) {
     const json_t *profile = json_object_get(run, "profile"), *seed = json_object_get(run, "seed");
     const char *file = member(profile, "file"), *input = member(run, "input");
@@ -198,6 +233,7 @@ void page_command(FILE *stream, const json_t *run, const char *cell) {
                 (long long)json_integer_value(json_object_get(run, "slices")));
     if (timer && !strcmp(timer, "events"))
         put_option(stream, "timer", timer);
+    put_origin(stream, run, cell);
     put_option(stream, "case", cell);
 }
 

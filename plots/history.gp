@@ -18,7 +18,8 @@ note(x) = (rows = rows + 1, EPOCHS = add(EPOCHS, strcol("epoch")), UNIT = strcol
     (took(0) > most ? (most = took(0), 0) : 0), \
     (strcol("state") eq "ok" ? 0 : (refused = refused + 1, 0)))
 stats DATA using (note(0)) nooutput
-if (GIVEN eq "") FOOTER = DEVICE.", ".FROM[1:10]." to ".TO[1:10]
+ONE_DAY = FROM[1:10] eq TO[1:10]
+if (GIVEN eq "") FOOTER = DEVICE.", ".FROM[1:10].(ONE_DAY ? "" : " to ".TO[1:10])
 if (most == 0) least = 1; most = 2
 array DATE[rows]; array EPOCH[rows]; array CHANGE[rows]
 fill(x) = (i_ = int(column(0)) + 1, DATE[i_] = strcol("date"), EPOCH[i_] = strcol("epoch"), \
@@ -30,7 +31,7 @@ every_ = 1 + (rows - 1) / 8
 set xtics ()
 n = 500; changes = 0; epochs = 0
 do for [i = 1:rows] {
-    if ((i - 1) % every_ == 0) { d = DATE[i]; set xtics add (d[1:10] i) }
+    if ((i - 1) % every_ == 0) { d = DATE[i]; lab_ = ONE_DAY ? d[12:19] : d[1:10]; set xtics add (lab_ i) }
     if (CHANGE[i] ne "") {
         set arrow n from first i - 0.5, graph 0 to first i - 0.5, graph 0.93 nohead lc rgb "#D55E00" lw 2
         set label n CHANGE[i] at first i - 0.5, graph 0.95 - 0.05 * (changes % 2) offset 0.5, 0 \
@@ -42,7 +43,7 @@ do for [i = 1:rows] {
             textcolor rgb "#666666" font ",10"
         n = n + 1; epochs = epochs + 1 }
 }
-set ylabel (UNIT eq "ns" ? "time per call (µs)" : "rate (per second)"); set xlabel "run, oldest first"
+set ylabel (UNIT eq "ns" ? "time per call (µs)" : "rate (per second)"); set xlabel "run, oldest first".(ONE_DAY ? " (UTC)" : "")
 if (UNIT ne "ns") set format y "%.3s%c"
 NOTES = "dot: median of a run; bar: its 95 % interval; lines end at an epoch (another machine, driver, build or profile)"
 if (refused) NOTES = NOTES.sprintf(";  X: %d runs without a time", refused)

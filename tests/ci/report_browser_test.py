@@ -23,6 +23,11 @@ def make_pair():
                                              enumerate(new["cells"][9]["samples"]["time_ns"])]
     new["cells"][9]["samples"]["cycles"] = None
     new["cells"][10]["name"] = "topp/exact/forced=1e9@13/" + "long/" * 40 + "vocab:1"
+    new["cells"][11]["name"] = "topp/mine/normal/c11"
+    new["cells"][12]["name"] = "topp/theirs/normal/c12"
+    new["run"]["plugins"] = [{"path": "/opt/its kernels/lib.so", "variants": [{"name": "mine"}]}]
+    new["run"]["externals"] = [{"name": "theirs", "command": "python3 theirs.py", "output": "ids", "contract": "exact",
+                                "launch": "stream", "repeats": 7}]
     new["run"]["device"]["uuid"] = "GPU-2"
     return write("base.json", base), write("new.json", new)
 
@@ -41,7 +46,10 @@ def check_text(page, verdict):
     assert page.count("<figcaption>") >= 5, "no blocks before and after"
     for words in ("So: slower beyond doubt", "the clock changed", "records were dropped", "device.uuid", "Exit code 1",
                   "margin of 2%", "better</text>", ">before</text>", ">after</text>",
-                  "bench_topp --profile t --device cuda --case topp/exact/normal/c3<"):
+                  "bench_topp --profile t --device cuda --case topp/exact/normal/c3<",
+                  "cuda --plugin &#39;/opt/its kernels/lib.so&#39; --case topp/mine/normal/c11<",
+                  "cuda --external &#39;theirs=python3 theirs.py&#39; --external-output ids --external-contract exact "
+                  "--external-launch stream --external-repeats 7 --case topp/theirs/normal/c12<"):
         assert words in page, words
     assert not browser.reaches_out(page), browser.reaches_out(page)[:2]
 
