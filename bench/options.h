@@ -61,19 +61,19 @@ struct options {
     int32_t blocks;       /* --ab: 0: as many as the profile has, at least 10 */
     bool resume, force, gate_only, strict, bfloat16;
     bool cost;               /* --list */
+    bool all_devices;        /* --devices all */
+    bool separate_devices;   /* --merge */
+    bool have_seed;          /* --seed */
     const char *const *dirs; /* --merge: [dir_count], in argv */
     size_t dir_count;
-    bool separate_devices; /* --merge */
-    bool have_seed;
     int64_t seed;
     int32_t slices;                                     /* 0: as upstream */
     int32_t shard_index, shard_count;                   /* --shard K/N; 0/0: the whole plan */
-    bool all_devices;                                   /* --devices all */
     int32_t devices[OPTION_MOST_DEVICES], device_count; /* --devices LIST; 0: not given */
+    int32_t threads;                                    /* 0: one per processor */
     int word_count;
     char *const *words;       /* the command line itself, for worker processes */
     const char *oracle_cache; /* folder, NULL: none */
-    int32_t threads;          /* 0: one per processor */
     enum timer_kind timer;
     float p[OPTION_MOST_P];
     int32_t p_count;

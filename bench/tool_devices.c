@@ -266,7 +266,7 @@ int tool_devices(const struct options *options) {
     int exit_code = 0;
     if (status != TB_OK)
         exit_code = tool_fail(&error);
-    else if (chosen.count == 1)
+    else if (chosen.count <= 1)
         exit_code = tool_sweep_on(options, chosen.kind, chosen.index[0]);
     else
         exit_code = run_workers(options, &chosen, &resolved);
