@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Other programs in a sweep: gated, timed by their ranges, refused one by one without harm to others.
+usage: external_test.py BENCH_TOPP SOURCE_DIR"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+program, source = sys.argv[1], sys.argv[2]
+scratch = tempfile.mkdtemp(prefix="topp-external-test-")
+python = sys.executable
+adapters = os.path.join(source, "docs/adapters")
+ways = os.path.join(scratch, "program.py")  # a name that no other test's processes carry
+os.symlink(os.path.join(os.path.abspath(source), "tests/bench/external_program.py"), ways)
+failures = []
+
+PROFILE = {
+    "schema": "topp-bench.profile/1", "name": "external_test", "summary": "One small input",
+    "device": "any", "seed": 42,
+    "limits": {"max_vocab": 1000, "max_batch": 4, "case_seconds": 4, "artifact_bytes": 100000000},
+    "timing": {"blocks": 2, "min_samples": 3, "max_samples": 20, "precision": 0.05,
+               "block_seconds": 0.02, "warmup_seconds": 0.005, "draws": 2},
+    "matrix": [{"kind": "topp", "kernels": ["exact", "floor"], "families": ["peaked"],
+                "vocab": [400], "batch": [4], "p": [0.9]}]}
+
+
+def expect(what, condition, shown=""):
+    if not condition:
+        failures.append(what)
+        print(f"FAILED: {what}: {shown}", file=sys.stderr)
+
+
+def profile(name="profile.json", **changes):
+    path = os.path.join(scratch, name)
+    with open(path, "w") as file:
+        json.dump({**PROFILE, **changes}, file)
+    return path
+
+
+def sweep(out, *options, profile_file=None):
+    return subprocess.run(
+        [program, "--sweep", "--device", "cpu", "--profile", profile_file or profile(),
+         "--out", os.path.join(scratch, out), *options], capture_output=True, text=True, check=False)
+
+
+def results(out):
+    with open(os.path.join(scratch, out, "results.json")) as file:
+        return json.load(file)
+
+
+def cell_of(found, kernel):
+    return next(cell for cell in found["cells"] if cell["kernel"] == kernel)
+
+
+def verify(out):
+    run = subprocess.run([program, "--verify", os.path.join(scratch, out, "receipt.json")],
+                         capture_output=True, text=True, check=False)
+    return run.returncode, run.stdout + run.stderr
+
+
+# way -> (output, verdict, rule, words of the reason)
+WAYS = {
+    "exit": ("masked_logits", "rejected", "exit_code", "exit code 7: no such kernel: mend it"),
+    "signal": ("masked_logits", "rejected", "signal", "signal 11"),
+    "no_output": ("masked_logits", "rejected", "no_output", "no file where --out says"),
+    "garbage": ("masked_logits", "rejected", "unreadable_output", "no .npy file"),
+    "shape": ("masked_logits", "rejected", "wrong_shape", "<f4 (400, 4), wanted <f4 (4, 400)"),
+    "dtype": ("masked_logits", "rejected", "wrong_dtype", "<f8 (4, 400), wanted <f4 (4, 400)"),
+    "hang": ("masked_logits", "timeout", "timeout", "ran past the profile's 4 seconds"),
+    "absent": ("masked_logits", "unsupported", "absent", "PyTorch is not usable here"),
+    "limits": ("masked_logits", "unsupported", None, "batches up to 2 alone"),
+    "keeps_all": ("masked_logits", "rejected", "not_oracle_set", ""),
+    "drift": ("masked_logits", "drift", "drift", "last timed repetition"),
+    "no_ranges": ("masked_logits", "accepted", None, "no NVTX range named `sample` was seen"),
+    "few_ranges": ("masked_logits", "accepted", None, "2 NVTX ranges named `sample` were seen, "
+                   "--repeats asked for 3"),
+    "many_ranges": ("masked_logits", "accepted", None, "4 NVTX ranges named"),
+    "nested": ("masked_logits", "accepted", None, "opened inside another"),
+    "probabilities_off": ("probabilities", "rejected", "probability_sum", ""),
+}
+
+
+def test_refusals():
+    options = []
+    for way, (output, *_) in WAYS.items():
+        options += ["--external", f"{way}={python} {ways} {way}", "--external-output", output,
+                    "--external-repeats", "3"]
+    run = sweep("refusals", *options)
+    expect("refusals: exit code", run.returncode == 1, run.stderr[-400:])
+    found = results("refusals")
+    for kernel in "exact", "floor":
+        cell = cell_of(found, kernel)
+        expect(f"{kernel} is untouched", cell["verdict"] == "accepted" and cell["median_ns"])
+    for way, (_, verdict, rule, words) in WAYS.items():
+        cell = cell_of(found, way)
+        said = cell["unmeasured"] if verdict == "accepted" else cell["reason"]
+        is_so = cell["verdict"], cell["rule"], cell["median_ns"], words in (said or "")
+        expect(f"{way} is refused as it should", is_so == (verdict, rule, None, True),
+               f"{is_so} {said}")
+    left = subprocess.run(["pgrep", "-f", ways], capture_output=True,
+                          text=True, check=False).stdout
+    expect("nothing of a hanging program is left", not left, left)
+    expect("a failure's words stay in a log",
+           os.path.exists(os.path.join(scratch, "refusals", "external-exit.log")))
+    expect("a refused run verifies", verify("refusals")[0] == 0, verify("refusals")[1][-300:])
+
+
+def test_accepted():
+    copy = os.path.join(scratch, "adapters")
+    shutil.copytree(adapters, copy)
+    run = sweep("accepted", "--external", f"{python} {copy}/plain_sort.py",
+                "--external", f"sampler={python} {copy}/plain_sample.py", "--external-output", "ids",
+                "--external", f"soft={python} {ways} probabilities", "--external-output",
+                "probabilities", "--external-repeats", "7")
+    expect("accepted: exit code", run.returncode == 0, run.stdout + run.stderr[-400:])
+    found = results("accepted")
+    for kernel, samples in ("plain_sort", 5), ("sampler", 5), ("soft", 7):
+        cell = cell_of(found, kernel)
+        expect(f"{kernel} is accepted and timed",
+               (cell["verdict"], cell["sample_count"]) == ("accepted", 2 * samples),
+               f"{cell['verdict']} {cell['reason']} {cell['sample_count']} {cell['unmeasured']}")
+    plain = found["run"]["externals"][0]
+    expect("the script's hash is bound",
+           any(file["path"].endswith("plain_sort.py") and len(file["sha256"]) == 64
+               for file in plain["files"]), plain)
+    code, text = verify("accepted")
+    expect("verified", code == 0 and "0 changed" in text, text[-400:])
+    with open(os.path.join(copy, "plain_sort.py"), "a") as file:
+        file.write("# changed\n")
+    code, text = verify("accepted")
+    expect("a changed script is found", code == 1 and "plain_sort.py" in text, text[-400:])
+
+
+def test_resume():
+    """Killed between a program's verdict and its samples: it is started again, nothing else is."""
+    external = ["--external", f"plain={python} {adapters}/plain_sort.py"]
+    sweep("resume", *external)
+    journal = os.path.join(scratch, "resume", "journal.jsonl")
+    with open(journal) as file:
+        lines = file.read().splitlines(keepends=True)
+    kinds = [(json.loads(line).get("line"), json.loads(line).get("cell", "")) for line in lines]
+    at = next(i for i, (kind, cell) in enumerate(kinds) if kind == "verdict" and "/plain/" in cell)
+    expect("the samples follow the verdict", kinds[at + 1] == ("block", kinds[at][1]), kinds)
+    with open(journal, "w") as file:
+        file.writelines(lines[:at + 1])
+    for name in "results.json", "results.tsv", "benchmark.json", "receipt.json":
+        os.unlink(os.path.join(scratch, "resume", name))
+    run = sweep("resume", "--resume", *external)
+    expect("resume: exit code", run.returncode == 0, run.stderr[-400:])
+    cell = cell_of(results("resume"), "plain")
+    expect("resume: samples", (cell["sample_count"], cell["rows"]) == (10, 8), cell["sample_count"])
+    with open(journal) as file:
+        kept = file.read()
+    with open(journal, "w") as file:
+        file.write("".join(kept.splitlines(keepends=True)[:-1]))
+    other = ["--external", f"plain={python} {adapters}/plain_sort.py ''"]
+    run = sweep("resume", "--resume", *other)
+    expect("another command is another run", run.returncode == 2 and "externals" in run.stderr,
+           run.stderr[-300:])
+
+
+def test_usage():
+    cases = [
+        (["--external", "exact=true"], "a kernel of this program is called `exact`"),
+        (["--external", "a=true", "--external", "a=false"], "two programs are called `a`"),
+        (["--external-output", "ids"], "belongs to the --external before it"),
+        (["--external", "a=true", "--external-contract", "strict"], "--external-contract"),
+        (["--external", "a b=true c"], None),
+        (["--external", "="], "NAME=COMMAND"),
+    ]
+    for options, words in cases:
+        run = sweep("usage", "--gate-only", *options)
+        if words:
+            expect(f"{options}", run.returncode == 2 and words in run.stderr, run.stderr)
+    listed = subprocess.run([program, "--list", "--device", "cpu", "--profile", profile(),
+                             "--external", "mine=true"], capture_output=True, text=True, check=False)
+    expect("--list shows the program", "topp/mine/peaked/vocab:400" in listed.stdout, listed.stdout)
+
+
+try:
+    for test in test_usage, test_accepted, test_resume, test_refusals:
+        test()
+finally:
+    shutil.rmtree(scratch, ignore_errors=True)
+print(f"{len(failures)} failed")
+sys.exit(1 if failures else 0)
