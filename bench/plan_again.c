@@ -32,7 +32,8 @@ static bool dir_holds(const char *dir, const char *family) {
 /* A user's file: where the run found it, else beside the receipt. */
 bool plan_again_input(struct plan_again *again) {
     const char *family = text_of(again, "family"), *dir = text_of(again, "input_dir");
-    snprintf(again->captured_dir, sizeof again->captured_dir, "%s/captured", again->profile_dir);
+    plan_captured_dir(again->profile, again->profile_dir, again->captured_dir,
+                      sizeof again->captured_dir);
     if (!family)
         return true;
     if (dir && dir_holds(dir, family)) {

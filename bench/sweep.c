@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *cell_l2_name(enum cell_l2 l2) {
@@ -70,6 +71,17 @@ static enum tb_status find_profile(const struct plan_options *options, char *pat
     if (!is_path && access(path, F_OK))
         return no_such_profile(name, options->profile_dir, error);
     return TB_OK;
+}
+
+void plan_captured_dir(const char *profile, const char *profile_dir, char *dir, size_t bytes) {
+    struct stat facts;
+    const char *slash = profile ? strrchr(profile, '/') : NULL;
+    if (profile && ends_in_json(profile)) {
+        snprintf(dir, bytes, "%.*scaptured", slash ? (int)(slash - profile + 1) : 0, profile);
+        if (stat(dir, &facts) == 0 && S_ISDIR(facts.st_mode))
+            return;
+    }
+    snprintf(dir, bytes, "%s/captured", profile_dir);
 }
 
 /* "any" runs where it is asked to; a profile for one device says so. */

@@ -117,6 +117,10 @@ enum tb_status plan_load(const struct plan_options *options, struct plan *plan,
                          struct tb_error *error);
 void plan_free(struct plan *plan);
 
+/* The folder in which a profile's captured=NAME is looked up: `captured` beside a profile that is
+ * given by its path (ending in .json), where there is one; else that of profile_dir. */
+void plan_captured_dir(const char *profile, const char *profile_dir, char *dir, size_t bytes);
+
 /* Do two cells read the same bytes? False for statistics, which make their own. */
 bool cell_same_input(const struct cell *left, const struct cell *right);
 

@@ -14,8 +14,8 @@ static enum tb_status resolve(const struct options *options, const struct plan_p
                               struct tool_plan *resolved, struct tb_error *error) {
     enum tb_status status =
         tool_profile_dir(options, resolved->profile_dir, sizeof resolved->profile_dir, error);
-    snprintf(resolved->captured_dir, sizeof resolved->captured_dir, "%s/captured",
-             resolved->profile_dir);
+    plan_captured_dir(options->profile, resolved->profile_dir, resolved->captured_dir,
+                      sizeof resolved->captured_dir);
     struct plan_options request = {.profile = options->profile ? options->profile : "default",
                                    .profile_dir = resolved->profile_dir,
                                    .captured_dir = resolved->captured_dir,
