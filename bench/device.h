@@ -101,6 +101,7 @@ struct device {
     const struct device_ops *ops;
     enum kernel_device kind;
     int32_t sm_count;
+    int32_t visible; /* CUDA: how many devices this process sees; CPU: 0 */
 };
 
 enum tb_status device_cpu_open(const struct device_options *options, struct device **device,

@@ -224,6 +224,7 @@ enum tb_status device_cpu_open(const struct device_options *options, struct devi
         return tb_fail(error, TB_NO_MEMORY, "no memory for the CPU device");
     (*device)->ops = &cpu_ops;
     (*device)->kind = KERNEL_DEVICE_CPU;
+    (*device)->visible = 0;
     (*device)->sm_count = options->sm_count > 0 ? options->sm_count : SPLIT_SM_COUNT;
     return TB_OK;
 }

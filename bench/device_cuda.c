@@ -242,6 +242,7 @@ enum tb_status device_cuda_open(const struct device_options *options, struct dev
         return tb_fail(error, TB_NO_MEMORY, "no memory for the device");
     device->base.ops = &cuda_ops;
     device->base.kind = KERNEL_DEVICE_CUDA;
+    device->base.visible = count;
     enum tb_status status = open_device(device, options, error);
     if (status != TB_OK) {
         cuda_close(&device->base);

@@ -102,8 +102,8 @@ static enum tb_status write_inputs(struct start *start, const struct logits *log
 
 /* NAME=VALUE strings of a start. */
 struct variables {
-    char text[8][VALUE_BYTES + 64];
-    const char *list[9];
+    char text[10][VALUE_BYTES + 64];
+    const char *list[11];
     size_t count;
 };
 
@@ -119,8 +119,13 @@ static void make_variables(const struct start *start, struct variables *variable
     const bool cuda = start->state->device->kind == KERNEL_DEVICE_CUDA;
     char repeats[16];
     variables->count = 0;
+    const char *uuid =
+        json_string_value(json_object_get(start->state->result->info.device, "uuid"));
     snprintf(repeats, sizeof repeats, "%d", (int)start->repeats);
     set(variables, "TOPP_DEVICE", cuda ? "cuda" : "cpu");
+    /* Of several GPUs, the one that our kernels run on, whatever its number. */
+    if (start->state->device->visible > 1 && uuid && *uuid)
+        set(variables, "CUDA_VISIBLE_DEVICES", uuid);
     set(variables, "TOPP_LAUNCH", start->external->launch == LAUNCH_GRAPH ? "graph" : "stream");
     set(variables, "TOPP_OUT_LAST", start->path[FILE_LAST]);
     if (start->repeats == 0 || !run->externals->inject[0])
