@@ -7,9 +7,8 @@
 
 struct topp_plugin; /* kernels/plugin.h */
 
-/* Settings and the plug-in's cells, in order. New. */
-json_t *plugin_plan_to_json(const struct plan *plan, const struct plugin_set *set,
-                            const struct plugin *plugin);
+/* Settings, and the cells of this cell's variant, in order. New. */
+json_t *plugin_plan_to_json(const struct plan *plan, const struct cell *cell);
 
 /* Cells point at the library's own variants. TB_INTERNAL: not what the above wrote, or a variant
  * that the library no longer has. Free with plan_free. */

@@ -1,5 +1,5 @@
-/* The workers of a run's plug-ins: one process a library, started when it is first needed, and anew
- * after it ended. */
+/* The workers of a run's plug-ins: a process for each variant, so that whatever happens in one is
+ * that variant's doing; started when it is first needed, and anew after it ended. */
 #ifndef TOPP_BENCH_PLUGIN_POOL_H
 #define TOPP_BENCH_PLUGIN_POOL_H
 
@@ -33,10 +33,9 @@ enum plugin_end {
     PLUGIN_FAULT,    /* its device or process failed and says so */
 };
 
-/* Asks the worker of the cell's library; the request (owned) is sent again to a fresh worker if one
- * that had served other cells ends at it: what an earlier cell broke is not this one's doing.
- * Answers: a verdict line or a block line of the journal (docs/formats.md). why: what happened,
- * when it did not answer. TB_OK whatever the plug-in does; an error is of this machine. */
+/* Asks the worker of the cell's variant; the request is owned. Answers: a verdict line or a block
+ * line of the journal (docs/formats.md). why: what happened, when it did not answer. TB_OK whatever
+ * the plug-in does; an error is of this machine. */
 enum tb_status plugin_pool_ask(struct plugin_pool *pool, const struct cell *cell, json_t *request,
                                enum plugin_end *end, json_t **line, char why[PLUGIN_WHY_BYTES],
                                struct tb_error *error);

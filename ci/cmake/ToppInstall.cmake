@@ -14,6 +14,10 @@ install(DIRECTORY "${CMAKE_SOURCE_DIR}/docs/adapters" DESTINATION share/topp-ben
         PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/profiles" "${CMAKE_SOURCE_DIR}/plots"
         DESTINATION share/topp-bench)
+install(FILES "${CMAKE_SOURCE_DIR}/kernels/plugin.h" "${CMAKE_SOURCE_DIR}/kernels/topp.h"
+              "${CMAKE_SOURCE_DIR}/kernels/gumbel.h"
+        DESTINATION include/topp-bench/kernels)
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/docs/examples" DESTINATION share/topp-bench)
 install(FILES "${CMAKE_SOURCE_DIR}/README.md" DESTINATION share/topp-bench)
 
 foreach(program IN LISTS TOPP_PROGRAMS)

@@ -2,10 +2,7 @@
 // with the last one all stay, so it claims `bounded`, not `exact`.
 #include "kernels/plugin.h"
 
-#include <cub/block/block_reduce.cuh>
-
-enum { THREADS = 1024 };
-using Reduce = cub::BlockReduce<double, THREADS>;
+enum { THREADS = 1024, WARPS = THREADS / 32 };
 
 // Orders like the logit does: greater logit, greater key; -0 is 0.
 __device__ unsigned key_of(float logit) {
@@ -14,8 +11,7 @@ __device__ unsigned key_of(float logit) {
 }
 
 __global__ void mask_rows(const topp_problem problem) {
-    __shared__ Reduce::TempStorage storage;
-    __shared__ double shared;
+    __shared__ double sums[WARPS];
     float *const row = problem.logits + blockIdx.x * problem.stride;
     if (problem.p[blockIdx.x] >= 1.0f) // leaves the row as it is
         return;
@@ -24,11 +20,13 @@ __global__ void mask_rows(const topp_problem problem) {
         double part = 0.0;
         for (int64_t t = threadIdx.x; t < problem.vocab; t += THREADS)
             part += f(row[t]);
-        part = Reduce(storage).Sum(part);
-        if (threadIdx.x == 0)
-            shared = part;
+        for (int lanes = 16; lanes > 0; lanes /= 2)
+            part += __shfl_xor_sync(~0u, part, lanes);
+        sums[threadIdx.x / 32] = part;
         __syncthreads();
-        part = shared;
+        part = 0.0;
+        for (int warp = 0; warp < WARPS; warp++)
+            part += sums[warp];
         __syncthreads();
         return part;
     };

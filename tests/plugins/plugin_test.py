@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Plug-ins through the program: every way to misbehave is named by its own rule, and every other
+cell is as if the plug-in had not been there.
+
+usage: plugin_test.py plugin_hostile|plugin_broken|plugin_kinds BENCH_TOPP LIBRARIES SOURCES
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+# What the kernels of hostile.c must come to: verdict, rule, a word of the reason.
+HOSTILE = {
+    "crashes": ("rejected", "crash", "gated"),
+    "aborts": ("rejected", "crash", "signal 6"),
+    "exits": ("rejected", "crash", "exit code 3"),
+    "loops": ("timeout", "timeout", ""),
+    "loops_locked": ("timeout", "timeout", ""),
+    "loops_in_workspace": ("timeout", "timeout", "did not come back"),
+    "writes_behind": ("rejected", "outside", ""),
+    "writes_before": ("rejected", "outside", ""),
+    "writes_past_workspace": ("rejected", "outside", ""),
+    "writes_far": ("rejected", "crash", ""),
+    "writes_padding": ("rejected", "padding", "past the vocabulary"),
+    "ignores_stride": ("rejected", None, ""),
+    "changes_p": ("rejected", "input_changed", ""),
+    "changes_problem": ("rejected", "input_changed", ""),
+    "claims_too_much": ("rejected", "not_oracle_set", "not the oracle's nucleus"),
+    "crashes_later": ("rejected", "crash", "timed"),
+    "drifts_later": ("drift", "drift", ""),
+    "refuses": ("rejected", "launch", "-7"),
+    "fails": ("rejected", "fault", "700"),
+    "closes_everything": ("rejected", "crash", ""),
+    "shouts": ("accepted", None, ""),
+    "small": ("unsupported", None, "vocabularies up to 100"),
+    "honest": ("accepted", None, ""),
+    "exact": ("accepted", None, ""),
+    "floor": ("accepted", None, ""),
+}
+
+# Why the libraries of broken.c are left out.
+BROKEN = {
+    "no_table": "exports no `topp_plugin_table`",
+    "other_abi": "was built for version 2 of kernels/plugin.h, this program has version 1",
+    "other_sizes": "structs have other sizes",
+    "null_table": "returns no table",
+    "empty_table": "holds no variant",
+    "crashes_on_load": "the process that loaded it was ended by signal 6",
+    "loops_on_load": "the process that loaded it did not come back in time",
+    "unknown_contract": "claims the unknown contract `perfect`",
+    "built_in_name": "a built-in kernel for cpu has this name",
+    "bad_name": "a name is 1 to 40",
+    "no_launch": "launch must be there",
+    "twice": "another one of this library",
+    "endless_list": "has more than 64",
+    "undefined_symbol": "cannot be loaded",
+    "unknown_noise": "unknown noise `white`",
+    "wants_boundary": "needs_boundary",
+    "unknown_device": "device is `unknown`",
+    "unknown_output": "its output is `unknown`",
+}
+
+
+def check(holds, what):
+    if not holds:
+        raise AssertionError(what)
+
+
+class Scene:
+    """A folder, the program and the libraries."""
+
+    def __init__(self, program, libraries, sources, folder):
+        self.program, self.libraries, self.sources = program, libraries, sources
+        self.folder = folder
+        self.environment = dict(os.environ, TOPP_BENCH_PLUGIN_SECONDS="1")
+
+    def library(self, name):
+        return os.path.join(self.libraries, name + ".so")
+
+    def run(self, *words, code=None):
+        run = subprocess.run([self.program, *words], capture_output=True, text=True, check=False,
+                             env=self.environment, cwd=self.folder, timeout=250)
+        check(code is None or run.returncode == code,
+              f"{' '.join(words)}: exit {run.returncode}, not {code}:\n{run.stdout}{run.stderr}")
+        return run
+
+    def sweep(self, out, *words, profile="profile.json", code=None):
+        run = self.run("--sweep", "--device", "cpu", "--profile",
+                       os.path.join(self.sources, profile), "--out", out, *words, code=code)
+        return run
+
+    def results(self, out):
+        with open(os.path.join(self.folder, out, "results.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+
+def by_kernel(results):
+    return {cell["kernel"]: cell for cell in results["cells"]}
+
+
+def stripped(cell):
+    """A cell without what a clock decides."""
+    return {key: cell[key] for key in ("name", "verdict", "rule", "rows", "kept", "oracle",
+                                       "inputs", "blocks")}
+
+
+def test_hostile(scene):
+    scene.sweep("alone", code=0)
+    scene.sweep("hostile", "--plugin", scene.library("hostile"), code=1)
+    found = by_kernel(scene.results("hostile"))
+    check(set(found) == set(HOSTILE), f"cells of {sorted(set(found) ^ set(HOSTILE))}")
+    for kernel, (verdict, rule, word) in HOSTILE.items():
+        cell = found[kernel]
+        what = f"{kernel}: {cell['verdict']} {cell['rule']}: {cell['reason']}"
+        check(cell["verdict"] == verdict, what)
+        check(rule is None or cell["rule"] == rule, what)
+        check(word in (cell["reason"] or ""), what)
+        check((cell["sample_count"] > 0) == (verdict == "accepted"), f"{what}: samples")
+    alone = by_kernel(scene.results("alone"))
+    for kernel in alone:
+        check(stripped(alone[kernel]) == stripped(found[kernel]), f"{kernel} is not as alone")
+    # Nothing was lost: every verdict and block stands in the journal, and a receipt binds it all.
+    with open(os.path.join(scene.folder, "hostile", "journal.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    for cell in found.values():
+        mine = [line for line in lines if line.get("cell") == cell["name"]]
+        check(mine[0]["line"] == "verdict", f"{cell['name']} has no verdict in the journal")
+        blocks = [line for line in mine if line["line"] == "block"]
+        check(cell["verdict"] != "accepted" or len(blocks) == 2, f"{cell['name']}: {len(blocks)}")
+    print(f"{len(HOSTILE)} kernels, each named by its own rule")
+
+
+def test_others_first(scene):
+    """A library that ends the process does not take another library's kernels along."""
+    scene.sweep("two", "--plugin", scene.library("hostile"), "--plugin", scene.library("kinds"),
+                "--filter", "topp/(crashes|exits|ids|probabilities|exact)/", code=1)
+    verdicts = {kernel: cell["verdict"] for kernel, cell in
+                by_kernel(scene.results("two")).items()}
+    check(verdicts == {"crashes": "rejected", "exits": "rejected", "ids": "accepted",
+                       "probabilities": "accepted", "exact": "accepted"}, str(verdicts))
+
+
+def test_interrupted(scene):
+    """SIGINT while a plug-in's kernel loops: what was finished is kept, --resume goes on."""
+    run = subprocess.Popen(
+        [scene.program, "--sweep", "--device", "cpu", "--profile",
+         os.path.join(scene.sources, "profile.json"), "--out", "stopped", "--plugin",
+         scene.library("hostile"), "--filter", "topp/(exact|loops_locked|honest)/"],
+        cwd=scene.folder, env=scene.environment, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+    journal = os.path.join(scene.folder, "stopped", "journal.jsonl")
+    for _ in range(500):
+        if os.path.exists(journal) and "topp/exact/" in open(journal, encoding="utf-8").read():
+            break
+        time.sleep(0.01)
+    time.sleep(0.3)
+    run.send_signal(signal.SIGINT)
+    check(run.wait(timeout=20) == 4, f"interrupted: exit {run.returncode}")
+    words = ("--plugin", scene.library("hostile"), "--filter",
+             "topp/(exact|loops_locked|honest)/")
+    check(scene.sweep("stopped", *words).returncode == 2, "an interrupted run was overwritten")
+    scene.sweep("stopped", *words, "--resume", code=1)
+    verdicts = {kernel: cell["verdict"] for kernel, cell in
+                by_kernel(scene.results("stopped")).items()}
+    check(verdicts == {"exact": "accepted", "loops_locked": "timeout", "honest": "accepted"},
+          str(verdicts))
+
+
+def test_broken(scene):
+    for name, why in BROKEN.items():
+        run = scene.run("--variants", "--plugin", scene.library(name), code=2)
+        check(f"{name}.so is left out: " in run.stderr and why in run.stderr,
+              f"{name}: {run.stderr}")
+        check("topp    exact" in run.stdout, f"{name}: the built-in kernels are not listed")
+    # The rest runs all the same, and the exit code and the files say what did not.
+    scene.sweep("rest", "--plugin", scene.library("other_abi"), "--plugin",
+                scene.library("hostile"), "--filter", "topp/(exact|honest)/", code=2)
+    results = scene.results("rest")
+    check([cell["verdict"] for cell in results["cells"]] == ["accepted"] * 2, "the rest")
+    refused = [plugin["refused"] for plugin in results["run"]["plugins"]]
+    check(refused[1] is None and BROKEN["other_abi"] in refused[0], str(refused))
+    with open(os.path.join(scene.folder, "text.so"), "w", encoding="utf-8") as file:
+        file.write("no library\n")
+    check("cannot be loaded" in scene.run("--variants", "--plugin", "text.so", code=2).stderr,
+          "a text file")
+    for words, why in ((("nowhere.so",), "no such file"), ((scene.folder,), "no such file"),
+                       ((scene.library("hostile"),) * 2, "stands twice")):
+        options = [word for library in words for word in ("--plugin", library)]
+        check(why in scene.run("--variants", *options, code=2).stderr, why)
+    shutil.copy(scene.library("hostile"), os.path.join(scene.folder, "copy.so"))
+    run = scene.run("--variants", "--plugin", scene.library("hostile"), "--plugin", "copy.so",
+                    code=2)
+    check("copy.so is left out: its variant `crashes` has the name of" in run.stderr, run.stderr)
+    # A profile that names a plug-in's kernel wants its library.
+    run = scene.run("--list", "--device", "cpu", "--profile",
+                    os.path.join(scene.sources, "kinds.json"), code=2)
+    check("no library of --plugin has" in run.stderr and "plugin:probabilities" in run.stderr,
+          run.stderr)
+    # The worker is nobody's to call.
+    check("not for people" in scene.run("--plugin-worker", code=2).stderr, "--plugin-worker")
+    print(f"{len(BROKEN)} libraries, each left out for its own reason")
+
+
+def test_kinds(scene):
+    library = scene.library("kinds")
+    words = ("--plugin", library, "--filter", "plugin|probabilities|ids|my_|exact")
+    run = scene.sweep("kinds", *words, profile="kinds.json", code=0)
+    check("Everything as expected" in run.stdout, run.stdout)
+    results = scene.results("kinds")
+    cells = results["cells"]
+    kinds = {cell["kernel"]: cell for cell in cells}
+    check({kinds[name]["output"] for name in ("probabilities", "ids", "exact", "my_log1p")} ==
+          {"probabilities", "ids", "masked_logits"}, "outputs")
+    for name in ("probabilities", "ids", "my_log1p"):
+        timed = [cell for cell in cells if cell["kernel"] == name and cell["timed"]]
+        check(timed and all(cell["sample_count"] > 0 for cell in timed), f"{name} was not timed")
+    figures = kinds["ids"]["statistic_figures"]
+    check(figures["draws"] >= 16384 and figures["chi2"] < figures["chi2_limit"] and
+          figures["outside"] == 0 and 0 < figures["smallest_defect"] < 0.1, str(figures))
+    check(kinds["ids"]["kept"] is None and kinds["probabilities"]["kept"] > 0, "kept")
+    check(0 < kinds["probabilities"]["statistic_figures"]["value_error_share_of_bound"] < 1,
+          "value error")
+    greedy = [cell for cell in cells if cell["statistic"] == "greedy" and
+              cell["kernel"] == "my_log1p"]
+    check(len(greedy) == 1 and greedy[0]["verdict"] == "accepted", "my_log1p's statistic")
+    # A printed name is a case.
+    name = kinds["ids"]["name"]
+    scene.sweep("one", "--plugin", library, "--case", name, profile="kinds.json", code=0)
+    verify(scene, library)
+    resume_other_library(scene)
+
+
+def verify(scene, library):
+    """The receipt binds the library; masks are made again where --plugin allows it to be run."""
+    receipt = os.path.join("kinds", "receipt.json")
+    shutil.copy(library, os.path.join(scene.folder, "mine.so"))
+    scene.sweep("kinds", "--plugin", "mine.so", "--filter", "probabilities/|ids/|my_log1p/n",
+                "--force", profile="kinds.json", code=0)
+    run = scene.run("--verify", receipt)
+    check("plugins      1 verified" in run.stdout, run.stdout)
+    check("--plugin LIBRARY runs it again" in run.stdout, run.stdout)
+    again = scene.run("--verify", receipt, "--plugin", "mine.so")
+    check("a plug-in's" not in again.stdout and "changed: masks" not in again.stdout and
+          "masks" in again.stdout, again.stdout)
+    # Another library under the same path.
+    shutil.copy(scene.library("hostile"), os.path.join(scene.folder, "mine.so"))
+    run = scene.run("--verify", receipt, "--plugin", "mine.so", code=1)
+    check("changed: plugins: " in run.stdout and "another one than the run's" in run.stdout,
+          run.stdout)
+    os.remove(os.path.join(scene.folder, "mine.so"))
+    run = scene.run("--verify", receipt)
+    check("not recomputable here: plugins: " in run.stdout, run.stdout)
+    check("plan" in run.stdout and "changed: plan" not in run.stdout, run.stdout)
+
+
+def resume_other_library(scene):
+    """An interrupted run is of the library that it began with."""
+    words = ("--filter", "probabilities/", "--resume")
+    shutil.copy(scene.library("kinds"), os.path.join(scene.folder, "mine.so"))
+    scene.sweep("half", "--plugin", "mine.so", *words, profile="kinds.json", code=0)
+    with open(os.path.join(scene.folder, "mine.so"), "ab") as file:
+        file.write(b"\0")
+    run = scene.sweep("half", "--plugin", "mine.so", *words, profile="kinds.json", code=2)
+    check("different: plugins" in run.stderr, run.stderr)
+
+
+def main():
+    what, program, libraries, sources = sys.argv[1:]
+    tests = {"plugin_hostile": (test_hostile, test_others_first, test_interrupted),
+             "plugin_broken": (test_broken,), "plugin_kinds": (test_kinds,)}
+    with tempfile.TemporaryDirectory() as folder:
+        scene = Scene(program, libraries, sources, folder)
+        for test in tests[what]:
+            test(scene)
+    print(f"{what}: good")
+
+
+if __name__ == "__main__":
+    main()
