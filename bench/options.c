@@ -1,13 +1,10 @@
 #include "bench/options.h"
 
-#include "bench/shard.h"
+#include "bench/options_values.h"
 #include "oracle/share.h"
 
 #include <argp.h>
-#include <ctype.h>
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define IN(mode) (1u << (mode))
@@ -33,115 +30,6 @@ struct parsing {
     bool seen[OPTION_ROWS];
     const struct option_row *stray; /* an option of --external before any */
 };
-
-static error_t refuse_value(struct parsing *parsing, const struct option_row *row,
-                            const char *value, const char *want) {
-    tb_fail(parsing->error, TB_USAGE, "--%s: '%s' is not %s", row->name, value, want);
-    return EINVAL;
-}
-
-static error_t parse_integer(struct parsing *parsing, const struct option_row *row,
-                             const char *text, int64_t least, int64_t most, int64_t *value) {
-    char *end, want[96];
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (end != text && !*end && !errno && number >= least && number <= most) {
-        *value = number;
-        return 0;
-    }
-    if (least == INT64_MIN)
-        snprintf(want, sizeof want, "a whole number of 64 bits");
-    else
-        snprintf(want, sizeof want, "a whole number from %lld to %lld", (long long)least,
-                 (long long)most);
-    return refuse_value(parsing, row, text, want);
-}
-
-static error_t parse_small(struct parsing *parsing, const struct option_row *row, const char *text,
-                           int32_t least, int32_t most, int32_t *value) {
-    int64_t wide = 0;
-    error_t failed = parse_integer(parsing, row, text, least, most, &wide);
-    *value = (int32_t)wide;
-    return failed;
-}
-
-static error_t parse_shard(struct parsing *parsing, const struct option_row *row,
-                           const char *text) {
-    struct options *options = parsing->options;
-    char *end = NULL;
-    errno = 0;
-    const long index = isdigit((unsigned char)*text) ? strtol(text, &end, 10) : 0;
-    const char *after = end && *end == '/' ? end + 1 : "";
-    const long count = isdigit((unsigned char)*after) ? strtol(after, &end, 10) : 0;
-    if (index < 1 || count < index || count > SHARD_MOST || *end || errno)
-        return refuse_value(parsing, row, text, "K/N with K from 1 to N, such as 2/4");
-    options->shard_index = (int32_t)index;
-    options->shard_count = (int32_t)count;
-    return 0;
-}
-
-static error_t parse_devices(struct parsing *parsing, const struct option_row *row,
-                             const char *text) {
-    static const char want[] = "all, or a list of different numbers, such as 0,1";
-    struct options *options = parsing->options;
-    options->device_count = 0;
-    options->all_devices = !strcmp(text, "all");
-    for (const char *at = text; !options->all_devices; at++) {
-        char *end;
-        errno = 0;
-        const long device = isdigit((unsigned char)*at) ? strtol(at, &end, 10) : -1;
-        if (device < 0 || device > 1023 || (*end && *end != ','))
-            return refuse_value(parsing, row, text, want);
-        for (int32_t i = 0; i < options->device_count; i++)
-            if (options->devices[i] == device)
-                return refuse_value(parsing, row, text, want);
-        if (options->device_count == OPTION_MOST_DEVICES)
-            return refuse_value(parsing, row, text, "a list of at most 64 numbers");
-        options->devices[options->device_count++] = (int32_t)device;
-        if (!*end)
-            return 0;
-        at = end;
-    }
-    return 0;
-}
-
-static error_t parse_p(struct parsing *parsing, const struct option_row *row, const char *text) {
-    struct options *options = parsing->options;
-    options->p_count = 0;
-    for (const char *at = text;; at++) {
-        char *end;
-        float p = strtof(at, &end);
-        if (end == at || (*end && *end != ',') || !(p > 0.0f) || !isfinite(p))
-            return refuse_value(parsing, row, text,
-                                "a list of numbers above 0, such as 0.5,0.9,0.95");
-        if (options->p_count == OPTION_MOST_P)
-            return refuse_value(parsing, row, text, "a list of at most 64 numbers");
-        options->p[options->p_count++] = p;
-        if (!*end)
-            return 0;
-        at = end;
-    }
-}
-
-/* The position of `text` among the alternatives "a|b|c" of the row's argument, -1 if none. */
-static int choice_of(const struct option_row *row, const char *text) {
-    size_t length = strlen(text);
-    int index = 0;
-    for (const char *at = row->argument; at; index++) {
-        const char *bar = strchr(at, '|');
-        size_t word = bar ? (size_t)(bar - at) : strlen(at);
-        if (word == length && !memcmp(at, text, length))
-            return index;
-        at = bar ? bar + 1 : NULL;
-    }
-    return -1;
-}
-
-static error_t parse_choice(struct parsing *parsing, const struct option_row *row, const char *text,
-                            int *choice) {
-    *choice = choice_of(row, text);
-    return *choice < 0 ? refuse_value(parsing, row, text, row->argument) : 0;
-}
 
 /* --help and its like win over whatever else was asked for. */
 static bool only_tells(enum tool_mode mode) {
@@ -186,8 +74,8 @@ static error_t pass_on(struct parsing *parsing, const struct option_row *row,
         return EINVAL;
     }
     const char *value = strchr(word, '=') + 1;
-    if (row->argument && strchr(row->argument, '|') && choice_of(row, value) < 0)
-        return refuse_value(parsing, row, value, row->argument);
+    if (row->argument && strchr(row->argument, '|') && value_choice_of(row, value) < 0)
+        return value_refuse(parsing->error, row, value, row->argument);
     options->passed[options->passed_count++] = word;
     return 0;
 }
@@ -226,16 +114,16 @@ static error_t take_external(struct parsing *parsing, const struct option_row *r
         parsing->stray = row;
     switch (row->key) {
     case KEY_EXTERNAL_OUTPUT:
-        return parse_choice(parsing, row, value, &external->output);
+        return value_choice(parsing->error, row, value, &external->output);
     case KEY_EXTERNAL_CONTRACT:
         external->contract = value;
-        return parse_choice(parsing, row, value, &choice);
+        return value_choice(parsing->error, row, value, &choice);
     case KEY_EXTERNAL_LAUNCH:
-        failed = parse_choice(parsing, row, value, &choice);
+        failed = value_choice(parsing->error, row, value, &choice);
         external->graph = choice == 1;
         return failed;
     default:
-        return parse_small(parsing, row, value, 1, 1 << 20, &external->repeats);
+        return value_small(parsing->error, row, value, 1, 1 << 20, &external->repeats);
     }
 }
 
@@ -276,7 +164,7 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
         options->force = true;
         return 0;
     case KEY_BLOCKS:
-        return parse_small(parsing, row, value, 1, 10000, &options->blocks);
+        return value_small(parsing->error, row, value, 1, 10000, &options->blocks);
     case KEY_MARGIN:
         options->margin = value;
         return 0;
@@ -294,22 +182,22 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
         return 0;
     case KEY_SEED:
         options->have_seed = true;
-        return parse_integer(parsing, row, value, INT64_MIN, INT64_MAX, &options->seed);
+        return value_integer(parsing->error, row, value, INT64_MIN, INT64_MAX, &options->seed);
     case KEY_DEVICES:
-        return parse_devices(parsing, row, value);
+        return value_devices(parsing->error, row, value, options);
     case KEY_SHARD:
-        return parse_shard(parsing, row, value);
+        return value_shard(parsing->error, row, value, options);
     case KEY_COST:
         options->cost = true;
         return 0;
     case KEY_SLICES:
-        return parse_small(parsing, row, value, 1, 32, &options->slices);
+        return value_small(parsing->error, row, value, 1, 32, &options->slices);
     case KEY_THREADS:
-        return parse_small(parsing, row, value, 1, 1024, &options->threads);
+        return value_small(parsing->error, row, value, 1, 1024, &options->threads);
     case KEY_P:
-        return parse_p(parsing, row, value);
+        return value_p(parsing->error, row, value, options);
     case KEY_DEVICE:
-        failed = parse_choice(parsing, row, value, &choice);
+        failed = value_choice(parsing->error, row, value, &choice);
         options->device = choice == 0 ? CHOOSE_CPU : choice == 1 ? CHOOSE_CUDA : CHOOSE_AUTO;
         return failed;
     case KEY_PLUGIN:
@@ -322,7 +210,7 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
     case KEY_EXTERNAL_REPEATS:
         return take_external(parsing, row, value);
     case KEY_TIMER:
-        failed = parse_choice(parsing, row, value, &choice);
+        failed = value_choice(parsing->error, row, value, &choice);
         options->timer = choice == 0 ? TIMER_CUPTI : TIMER_EVENTS;
         return failed;
     default:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 
+CHOICE = "vocab:1000"  # of the profile: four inputs, each soon done
 TIMED = {"sample_count", "median_ns", "ci_low_ns", "ci_high_ns", "p05_ns", "p95_ns", "draw_low_ns",
          "draw_high_ns", "busy_ns", "cycles", "sm_mhz", "events_ns", "bytes_per_second",
          "ratio_to_floor", "samples_sha256", "samples", "conditions"}
@@ -48,6 +49,8 @@ class Tool:
 
     def words(self, out, *more, devices="0,1", profile="smoke"):
         devices = ["--devices", devices] if devices else []
+        if profile == "smoke" and "--filter" not in more:
+            more += ("--filter", CHOICE)
         return [self.program, "--sweep", "--profile", profile, "--profile-dir", self.profiles,
                 "--device", "cpu", "--out", out, *devices, *more]
 
@@ -64,7 +67,7 @@ class Tool:
 
     def names(self, *more):
         run = subprocess.run([self.program, "--list", "--profile", "smoke", "--profile-dir",
-                              self.profiles, "--device", "cpu", *more], capture_output=True,
+                              self.profiles, "--device", "cpu", "--filter", CHOICE, *more], capture_output=True,
                              text=True, check=True)
         return run.stdout.split()
 
