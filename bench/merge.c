@@ -20,9 +20,29 @@ static void merging_free(struct merging *merging) {
     free(merging->shards);
     free(merging->owner);
     plan_free(&merging->plan);
+    plugin_set_free(&merging->plugins);
     json_decref(merging->run);
     json_decref(merging->summary);
     *merging = (struct merging){.shards = NULL};
+}
+
+/* Variants that no registry lists, as the shards describe them. */
+static enum tb_status load_extras(struct merging *merging, struct plan_again *again,
+                                  struct tb_error *error) {
+    const json_t *run = merging->shards[0].run;
+    const char *device = json_string_value(json_object_get(run, "device_kind"));
+    const enum kernel_device kind =
+        device && !strcmp(device, "cuda") ? KERNEL_DEVICE_CUDA : KERNEL_DEVICE_CPU;
+    enum tb_status status = external_list_from_json(json_object_get(run, "externals"), kind,
+                                                    &merging->externals, error);
+    if (status == TB_OK)
+        status = plugin_set_again(json_object_get(run, "plugins"), &merging->plugins, error);
+    if (status == TB_OK)
+        status = plugin_set_join(&merging->plugins, merging->externals.extras,
+                                 merging->externals.count, error);
+    again->extras = merging->plugins.extras;
+    again->extra_count = merging->plugins.extra_count;
+    return status;
 }
 
 /* The list that was cut into shards, resolved again. */
@@ -54,6 +74,8 @@ static enum tb_status load_plan(struct merging *merging, const struct merge_requ
                           "the file that the shards were run on (--input) is not here: put it "
                           "beside the receipt of %s",
                           first->dir);
+    if (status == TB_OK)
+        status = load_extras(merging, &again, error);
     if (status == TB_OK)
         status = plan_again_load(&again, &merging->plan, error);
     if (status == TB_OK)

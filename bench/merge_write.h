@@ -3,17 +3,21 @@
 #define TOPP_BENCH_MERGE_WRITE_H
 
 #include "bench/merge_shard.h"
+#include "bench/external.h"
+#include "bench/plugin.h"
 #include "bench/merge_stream.h"
 
 /* A merge whose shards are checked. */
 struct merging {
     struct merge_shard *shards; /* [count], in order of index */
     size_t count;
-    struct plan plan;             /* of the whole list; owned */
-    int32_t *owner;               /* [plan.count]: which shard has the cell; owned */
-    json_t *run, *summary;        /* of the merged results; owned */
-    char out_dir[4096];           /* made if missing */
-    char hashes[MERGE_FILES][65]; /* of the merged files, once they are written */
+    struct plugin_set plugins;      /* kernels from elsewhere; the plan's cells point at them */
+    struct external_list externals; /* the same */
+    struct plan plan;               /* of the whole list; owned */
+    int32_t *owner;                 /* [plan.count]: which shard has the cell; owned */
+    json_t *run, *summary;          /* of the merged results; owned */
+    char out_dir[4096];             /* made if missing */
+    char hashes[MERGE_FILES][65];   /* of the merged files, once they are written */
 };
 
 /* Opens and checks the head of each shard's results.json: its run is the receipt's. Fills the

@@ -7,6 +7,14 @@
 
 enum { MOST_VARIANTS = 64 };
 
+/* A struct that changes is another version: put the new sizes here and raise TOPP_PLUGIN_ABI. */
+#if __SIZEOF_POINTER__ == 8
+_Static_assert(TOPP_PLUGIN_ABI == 1 && sizeof(struct topp_problem) == 88 &&
+                   sizeof(struct topp_variant) == 72 && sizeof(struct gumbel_problem) == 64 &&
+                   sizeof(struct gumbel_variant) == 72 && sizeof(struct topp_plugin) == 32,
+               "kernels/plugin.h: raise TOPP_PLUGIN_ABI");
+#endif
+
 static const char symbol[] = "topp_plugin_table";
 
 static const char *device_name(enum kernel_device device) {

@@ -156,8 +156,11 @@ static void add_result(struct cell_record *record, int32_t draw, const struct ga
         add_errors(record, result);
     if (result->verdict == GATE_ACCEPTED || record->verdict != GATE_ACCEPTED)
         return;
+    const bool contract = gate_rule_of_contract(result->rule);
     record_refuse(record, result->verdict, gate_rule_name(result->rule), draw, result->row,
-                  result->token, "%s", gate_rule_text(result->rule));
+                  result->token, "%s%s%s%s", contract ? "Claimed contract " : "",
+                  contract ? record->cell->topp->contract : "", contract ? ": " : "",
+                  gate_rule_text(result->rule));
     if (result->row >= 0) {
         record->row_kept = rows[result->row].kept;
         record->row_oracle = rows[result->row].oracle;

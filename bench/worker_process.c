@@ -185,6 +185,8 @@ void worker_how(const struct worker_process *worker, char *text, size_t bytes) {
                  strsignal(WTERMSIG(worker->how)));
     else if (worker_was_late(worker))
         snprintf(text, bytes, "did not come back in time");
+    else if (WEXITSTATUS(worker->how) == 0)
+        snprintf(text, bytes, "closed its connection to this program");
     else
         snprintf(text, bytes, "ended with exit code %d", WEXITSTATUS(worker->how));
 }

@@ -95,7 +95,7 @@ static void put_row(FILE *stream, const struct cell_record *record, int name_wid
     bool counted = record->gated && record->cell->kind == CELL_TOPP &&
                    record->cell->topp->output != TOPP_IDS &&
                    record->verdict != GATE_UNSUPPORTED && record->verdict != GATE_TIMEOUT;
-    if (counted) {
+    if (counted && record->rows > 0) {
         snprintf(kept, sizeof kept, "%lld", (long long)record->kept);
         snprintf(oracle, sizeof oracle, "%lld", (long long)record->oracle);
     }

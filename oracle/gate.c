@@ -41,6 +41,10 @@ enum tb_status gate_row_sha8(const uint8_t *bits, int64_t vocab, char sha8[GATE_
     return TB_OK;
 }
 
+bool gate_rule_of_contract(enum gate_rule rule) {
+    return rule >= GATE_RULE_NOT_PREFIX && rule <= GATE_RULE_STOCK_MISSING;
+}
+
 bool gate_rule_excusable(enum gate_rule rule) {
     return rule == GATE_RULE_EQUAL_PROBABILITY || rule == GATE_RULE_UNDERKEEP ||
            rule == GATE_RULE_ENVELOPE || rule == GATE_RULE_STOCK_UNDERKEEP ||

@@ -104,6 +104,9 @@ enum tb_status gate_check(const struct gate_case *the_case, struct gate_row *row
                           struct gate_result *result, struct tb_error *error);
 bool gate_excused(const struct gate_case *the_case, const struct gate_result *result);
 
+/* True for the rules that a contract adds to those of every kernel. */
+bool gate_rule_of_contract(enum gate_rule rule);
+
 /* True for the rules that `either` can excuse: underkeep, envelope, equal_probability and the two
  * comparisons with stock. */
 bool gate_rule_excusable(enum gate_rule rule);

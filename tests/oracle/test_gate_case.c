@@ -110,6 +110,19 @@ static void test_excusable_rules(void **state) {
     }
 }
 
+/* What a contract asks for beyond what every kernel is held to. */
+static void test_contract_rules(void **state) {
+    (void)state;
+    int count = 0;
+    for (int rule = 0; rule < GATE_RULE_COUNT; rule++)
+        count += gate_rule_of_contract((enum gate_rule)rule);
+    assert_int_equal(count, 10);
+    assert_true(gate_rule_of_contract(GATE_RULE_NOT_PREFIX));
+    assert_true(gate_rule_of_contract(GATE_RULE_STOCK_MISSING));
+    assert_false(gate_rule_of_contract(GATE_RULE_FORCED_DROPPED));
+    assert_false(gate_rule_of_contract(GATE_RULE_RESURRECTED));
+}
+
 /* Sums and extremes of an accepted case. */
 static void test_counts(void **state) {
     (void)state;
@@ -323,6 +336,7 @@ int main(void) {
         cmocka_unit_test(test_excuses),
         cmocka_unit_test(test_decimal_share),
         cmocka_unit_test(test_excusable_rules),
+        cmocka_unit_test(test_contract_rules),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_unreadable_before_all),
         cmocka_unit_test(test_hazards),
