@@ -223,7 +223,12 @@ with tempfile.TemporaryDirectory(prefix="perfwatch-ci-") as work:
         if name.startswith("Measure"):
             check("gpu.yml: annotated", "::error title=regressed" in out, out)
             check("gpu.yml: summary", "### perfwatch: regressed" in open(f"{work}/summary.md").read())
+            check("gpu.yml: page", "perfwatch: ab/old against ab/new" in open(f"{repo}/report.html").read())
             check("gpu.yml: verdict", json.load(open(f"{repo}/verdict.json"))["exit_code"] == 1)
+    check("gpu.yml: a regression is recorded", "always()" in steps["Record"]["if"] and
+          bash(f"{PERFWATCH} export --db {work}/h.db", repo)[1].count('"file_sha256"') == 3, steps["Record"])
+    code, out = bash("rm -rf ab && " + steps["Record"]["run"], repo, **environment)
+    check("gpu.yml: nothing measured, nothing recorded", code == 0 and "nothing to record" in out, out)
     code, out = bash(f"git checkout -q main && {git} commit -q --allow-empty -m next && " + steps["Find the base"]["run"],
                      repo, **dict(environment, BASE_REF=""))
     check("gpu.yml: a push is held against its parent", code == 0, out)
@@ -238,6 +243,7 @@ with tempfile.TemporaryDirectory(prefix="perfwatch-ci-") as work:
     check("cpu.yml: nothing recorded", code == 0 and "nothing compared" in out, out)
     bash(f"mkdir -p recorded && cp -r {work}/ab2/old/1 recorded/base && cp -r {work}/ab2/new/1 recorded/new", repo)
     code, out = bash(steps[names[1]]["run"], repo, **compare)
+    check("cpu.yml: page", os.path.exists(f"{repo}/report.html"))
     check("cpu.yml: compared", code == 1 and "::error title=regressed" in out, out)
 
 print(f"{COUNT} checks, {len(FAILURES)} failed")
