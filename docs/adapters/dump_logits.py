@@ -13,6 +13,7 @@ docs/captured-logits.md is the guide.
 """
 import argparse
 import array
+import ctypes
 import os
 import struct
 import sys
@@ -53,7 +54,8 @@ class Rows:
 def bytes_of(row):
     """A tensor's (or list's) row as binary32: widened exactly from binary16 and bfloat16."""
     if hasattr(row, "detach"):
-        row = row.detach().float().cpu().tolist()
+        row = row.detach().float().cpu().contiguous()
+        return ctypes.string_at(row.data_ptr(), 4 * row.numel())
     return array.array("f", row).tobytes()
 
 
@@ -109,6 +111,10 @@ def dump_model(options):
     except ImportError as error:
         print(f"torch and transformers are needed for --model: {error}", file=sys.stderr)
         sys.exit(3)
+    if not os.path.isdir(options.model):
+        print(f"--model {options.model}: there is no such folder; models are not downloaded",
+              file=sys.stderr)
+        sys.exit(2)
     tokenizer = AutoTokenizer.from_pretrained(options.model, local_files_only=True)
     model = AutoModelForCausalLM.from_pretrained(options.model, local_files_only=True).eval()
     torch.manual_seed(options.seed)

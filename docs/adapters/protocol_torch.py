@@ -1,4 +1,6 @@
 """Program.run_torch(): the protocol's steps on tensors, on a stream or by a CUDA graph."""
+import ctypes
+
 from protocol import Ranges, write_npy
 
 
@@ -22,8 +24,7 @@ def save(torch, path, tensor):
     names = {torch.float32: "<f4", torch.int64: "<i8", torch.float16: "<f2", torch.float64: "<f8",
              torch.int32: "<i4"}
     host = tensor.detach().cpu().contiguous()
-    data = bytes(host.untyped_storage())[host.storage_offset() * host.element_size():]
-    data = data[:host.numel() * host.element_size()]
+    data = ctypes.string_at(host.data_ptr(), host.numel() * host.element_size())
     write_npy(path, data, host.shape, names.get(host.dtype, "|V%d" % host.element_size()))
 
 
