@@ -1,5 +1,5 @@
 # Shared by the ci/gpu-* scripts; sourced, not run. They need a GPU, and either the build tools or, in
-# TOPP_PROGRAMS, a folder with the programs already built (bench_topp and gpu_*).
+# TOPP_PROGRAMS, a folder with the programs already built (bench_topp, perfwatch and gpu_*).
 
 # Sets `programs` to a folder that holds the named build targets.
 gpu_programs() {
@@ -13,7 +13,7 @@ gpu_programs() {
   programs=$build/gpu-programs
   mkdir -p "$programs"
   for target in "$@"; do
-    path=$(find "$build/bench" "$build/tests" -name "$target" -type f -perm -u+x | head -n 1)
+    path=$(find "$build/bench" "$build/ci" "$build/tests" -name "$target" -type f -perm -u+x | head -n 1)
     ln -sf "$(realpath "$path")" "$programs/$target"
   done
 }
