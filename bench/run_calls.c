@@ -108,12 +108,25 @@ static enum tb_status same_bytes(struct run_state *state, const void *memory, co
     return status;
 }
 
+static bool same_topp(const struct topp_problem *a, const struct topp_problem *b) {
+    return a->logits == b->logits && a->p == b->p && a->batch == b->batch && a->vocab == b->vocab &&
+           a->stride == b->stride && a->mask_value == b->mask_value && a->sm_count == b->sm_count &&
+           a->slices == b->slices && a->boundary == b->boundary && a->seed == b->seed &&
+           a->position == b->position && a->ids == b->ids;
+}
+
+static bool same_gumbel(const struct gumbel_problem *a, const struct gumbel_problem *b) {
+    return a->logits == b->logits && a->batch == b->batch && a->vocab == b->vocab &&
+           a->stride == b->stride && a->seed == b->seed && a->position == b->position &&
+           a->temperature == b->temperature && a->token == b->token;
+}
+
 enum tb_status topp_call_conduct(struct run_state *state, const struct topp_call *call,
                                  int32_t draw, const float *p, const int64_t *seed,
                                  const int64_t *position, struct outcome *outcome) {
     const char *rows = rows_of(state, draw);
     const size_t batch = (size_t)call->given.batch;
-    bool inside = true, same = memcmp(&call->problem, &call->given, sizeof call->given) == 0;
+    bool inside = true, same = same_topp(&call->problem, &call->given);
     enum tb_status status = guard_check(state, rows - GUARD_BYTES, &inside);
     if (status == TB_OK)
         status = guard_check(state, rows + call->bytes, &inside);
@@ -136,7 +149,7 @@ enum tb_status gumbel_call_conduct(struct run_state *state, const struct gumbel_
                                    const int64_t *seed, const int64_t *position,
                                    const float *temperature, struct outcome *outcome) {
     const size_t batch = (size_t)call->given.batch;
-    bool inside = true, same = memcmp(&call->problem, &call->given, sizeof call->given) == 0;
+    bool inside = true, same = same_gumbel(&call->problem, &call->given);
     enum tb_status status = guard_check(state, call->given.token + batch, &inside);
     if (status == TB_OK)
         status = guard_check(state, (char *)call->workspace + call->workspace_bytes, &inside);

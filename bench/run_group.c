@@ -76,7 +76,7 @@ enum tb_status gate_group_make(struct run_state *state, size_t first, struct gat
     while (group->end < plan->count &&
            cell_same_input(&plan->cells[first], &plan->cells[group->end]))
         group->end++;
-    group->p = malloc((group->end - first) * sizeof *group->p);
+    group->p = calloc(group->end - first, sizeof *group->p);
     if (!group->p)
         return tb_fail(state->error, TB_NO_MEMORY, "no memory for the values of p");
     for (size_t i = first; i < group->end; i++)

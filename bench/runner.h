@@ -30,11 +30,11 @@ struct sweep_run {
     bool resume;    /* go on from out_dir's journal; without one: start afresh */
     bool force;  /* out_dir may hold an interrupted run or results of another plan: replace them */
     bool subset; /* --case or --filter chose some of the profile's cells */
-    bool gate_only;                    /* no timing at all (sanitizer runs) */
-    bool color;                        /* of the table */
-    FILE *table;                       /* the table for people, NULL = none */
-    FILE *feed;                        /* NULL, or: told what comes next, for a process that watches */
-    FILE *progress;                    /* NULL = none; a bar when it is a terminal */
+    bool gate_only; /* no timing at all (sanitizer runs) */
+    bool color;     /* of the table */
+    FILE *table;    /* the table for people, NULL = none */
+    FILE *feed;     /* NULL, or: told what comes next, for a process that watches */
+    FILE *progress; /* NULL = none; a bar when it is a terminal */
     const struct plugin_set *plugins;  /* whose kernels the plan has too; NULL = none */
     enum timer_kind timer;             /* for the processes of plug-ins: as the device was opened */
     int threads;                       /* of the oracle, 0 = one per processor */

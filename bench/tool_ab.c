@@ -48,8 +48,8 @@ static enum tb_status resolve_side(const struct options *options, int which,
     return status;
 }
 
-static void describe_run(struct ab_side *side, const struct options *options,
-                         struct device *device, const char *sources, struct sweep_run *run) {
+static void describe_run(struct ab_side *side, const struct options *options, struct device *device,
+                         const char *sources, struct sweep_run *run) {
     *run = (struct sweep_run){
         .plan = &side->resolved.plan,
         .device = device,

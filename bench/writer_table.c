@@ -93,8 +93,8 @@ static void put_row(FILE *stream, const struct cell_record *record, int name_wid
     number(rate, "%.2f", record->bytes_per_second / 1e9, "");
     number(floor, "%.2f", record->ratio_to_floor, "x");
     bool counted = record->gated && record->cell->kind == CELL_TOPP &&
-                   record->cell->topp->output != TOPP_IDS &&
-                   record->verdict != GATE_UNSUPPORTED && record->verdict != GATE_TIMEOUT;
+                   record->cell->topp->output != TOPP_IDS && record->verdict != GATE_UNSUPPORTED &&
+                   record->verdict != GATE_TIMEOUT;
     if (counted && record->rows > 0) {
         snprintf(kept, sizeof kept, "%lld", (long long)record->kept);
         snprintf(oracle, sizeof oracle, "%lld", (long long)record->oracle);

@@ -1,8 +1,7 @@
-// A top-p kernel of your own in CUDA: a block finds the cut of its row bit by bit. Tokens tied
-// with the last one all stay, so it claims `bounded`, not `exact`.
+// A top-p kernel of your own: a block finds its row's cut bit by bit. Ties stay whole: `bounded`.
 #include "kernels/plugin.h"
 
-enum { THREADS = 1024, WARPS = THREADS / 32 };
+enum { THREADS = 1024 };
 
 // Orders like the logit does: greater logit, greater key; -0 is 0.
 __device__ unsigned key_of(float logit) {
@@ -11,12 +10,12 @@ __device__ unsigned key_of(float logit) {
 }
 
 __global__ void mask_rows(const topp_problem problem) {
-    __shared__ double sums[WARPS];
+    __shared__ double sums[THREADS / 32];
     float *const row = problem.logits + blockIdx.x * problem.stride;
-    if (problem.p[blockIdx.x] >= 1.0f) // leaves the row as it is
+    const float p = problem.p[blockIdx.x];
+    if (p >= 1.0f) // leaves the row as it is
         return;
-    // The sum of f over all tokens, in every thread.
-    auto sum = [&](auto f) {
+    auto sum = [&](auto f) { // of f over all tokens, in every thread
         double part = 0.0;
         for (int64_t t = threadIdx.x; t < problem.vocab; t += THREADS)
             part += f(row[t]);
@@ -25,32 +24,42 @@ __global__ void mask_rows(const topp_problem problem) {
         sums[threadIdx.x / 32] = part;
         __syncthreads();
         part = 0.0;
-        for (int warp = 0; warp < WARPS; warp++)
-            part += sums[warp];
+        for (double of_warp : sums)
+            part += of_warp;
         __syncthreads();
         return part;
     };
-    unsigned top = 0, cut = 0; // the greatest key; the greatest one whose tokens reach the target
+    unsigned top = 0, cut = 0; // the greatest key; the greatest one that reaches the target
     for (unsigned bit = 1u << 31; bit; bit >>= 1)
         top |= sum([=](float x) { return key_of(x) >= (top | bit); }) > 0.0 ? bit : 0;
     const double max = __uint_as_float(top & 0x80000000u ? top ^ 0x80000000u : ~top);
-    const double target = problem.p[blockIdx.x] * sum([=](float x) { return exp(x - max); });
+    auto mass = [&](unsigned least) {
+        return sum([=](float x) { return key_of(x) >= least ? exp(x - max) : 0.0; });
+    };
+    const double target = p * mass(0);
     for (unsigned bit = 1u << 31; bit; bit >>= 1)
-        cut |= sum([=](float x) { return key_of(x) >= (cut | bit) ? exp(x - max) : 0.0; }) >= target
-                   ? bit : 0;
+        cut |= mass(cut | bit) >= target ? bit : 0;
     for (int64_t t = threadIdx.x; t < problem.vocab; t += THREADS)
         if (key_of(row[t]) < cut)
             row[t] = problem.mask_value;
 }
 
-static size_t no_workspace(const topp_problem *) { return 0; }
-
+static size_t no_workspace(const topp_problem *) {
+    return 0;
+}
 static int launch(const topp_problem *problem, void *, size_t, void *stream) {
     mask_rows<<<(unsigned)problem->batch, THREADS, 0, (cudaStream_t)stream>>>(*problem);
     return (int)cudaGetLastError();
 }
-
-static const topp_variant bisect = {"bisect", "a block per row, 64 passes", KERNEL_DEVICE_CUDA,
-                                    TOPP_MASKED_LOGITS, "bounded", 0, 0, 0, no_workspace, launch};
+static const topp_variant bisect = {"bisect",
+                                    "64 passes over a row",
+                                    KERNEL_DEVICE_CUDA,
+                                    TOPP_MASKED_LOGITS,
+                                    "bounded",
+                                    0,
+                                    0,
+                                    0,
+                                    no_workspace,
+                                    launch};
 static const topp_variant *const list[] = {&bisect, nullptr};
 TOPP_PLUGIN_TABLE("example of a CUDA plug-in", list, nullptr)
