@@ -2,7 +2,6 @@
 #include "kernels/plugin.h"
 
 enum { THREADS = 1024 };
-
 // Orders like the logit does: greater logit, greater key; -0 is 0.
 __device__ unsigned key_of(float logit) {
     const unsigned bits = __float_as_uint(logit + 0.0f);
@@ -12,8 +11,7 @@ __device__ unsigned key_of(float logit) {
 __global__ void mask_rows(const topp_problem problem) {
     __shared__ double sums[THREADS / 32];
     float *const row = problem.logits + blockIdx.x * problem.stride;
-    const float p = problem.p[blockIdx.x];
-    if (p >= 1.0f) // leaves the row as it is
+    if (problem.p[blockIdx.x] >= 1.0f) // leaves the row as it is
         return;
     auto sum = [&](auto f) { // of f over all tokens, in every thread
         double part = 0.0;
@@ -36,7 +34,7 @@ __global__ void mask_rows(const topp_problem problem) {
     auto mass = [&](unsigned least) {
         return sum([=](float x) { return key_of(x) >= least ? exp(x - max) : 0.0; });
     };
-    const double target = p * mass(0);
+    const double target = problem.p[blockIdx.x] * mass(0);
     for (unsigned bit = 1u << 31; bit; bit >>= 1)
         cut |= mass(cut | bit) >= target ? bit : 0;
     for (int64_t t = threadIdx.x; t < problem.vocab; t += THREADS)
@@ -51,15 +49,11 @@ static int launch(const topp_problem *problem, void *, size_t, void *stream) {
     mask_rows<<<(unsigned)problem->batch, THREADS, 0, (cudaStream_t)stream>>>(*problem);
     return (int)cudaGetLastError();
 }
-static const topp_variant bisect = {"bisect",
-                                    "64 passes over a row",
-                                    KERNEL_DEVICE_CUDA,
-                                    TOPP_MASKED_LOGITS,
-                                    "bounded",
-                                    0,
-                                    0,
-                                    0,
-                                    no_workspace,
-                                    launch};
+static const topp_variant bisect = {.name = "bisect",
+                                    .summary = "64 passes of a block over its row",
+                                    .device = KERNEL_DEVICE_CUDA,
+                                    .contract = "bounded",
+                                    .workspace_size = no_workspace,
+                                    .launch = launch};
 static const topp_variant *const list[] = {&bisect, nullptr};
 TOPP_PLUGIN_TABLE("example of a CUDA plug-in", list, nullptr)
