@@ -2,7 +2,7 @@
 """Plug-ins through the program: every way to misbehave is named by its own rule, and every other
 cell is as if the plug-in had not been there.
 
-usage: plugin_test.py plugin_hostile|plugin_broken|plugin_kinds BENCH_TOPP LIBRARIES SOURCES
+usage: plugin_test.py plugin_hostile|plugin_broken|plugin_kinds|plugin_cuda BENCH_TOPP LIBRARIES SOURCES
 """
 import json
 import os
@@ -40,6 +40,21 @@ HOSTILE = {
     "honest": ("accepted", None, ""),
     "exact": ("accepted", None, ""),
     "floor": ("accepted", None, ""),
+}
+
+# The same of hostile_cuda.cu, for both ways to launch.
+HOSTILE_CUDA = {
+    "crashes": ("rejected", "crash", "signal 11"),
+    "reads_nowhere": ("rejected", "fault", "illegal"),
+    "loops": ("timeout", "timeout", ""),
+    "loops_on_host": ("timeout", "timeout", "did not come back"),
+    "writes_behind": ("rejected", "outside", ""),
+    "changes_p": ("rejected", "input_changed", ""),
+    "bad_launch": ("rejected", "fault", "9"),
+    "skips": ("rejected", "not_oracle_set", ""),
+    "honest": ("accepted", None, ""),
+    "bisect": ("accepted", None, ""),
+    "exact": ("accepted", None, ""),
 }
 
 # Why the libraries of broken.c are left out.
@@ -132,6 +147,36 @@ def test_hostile(scene):
         blocks = [line for line in mine if line["line"] == "block"]
         check(cell["verdict"] != "accepted" or len(blocks) == 2, f"{cell['name']}: {len(blocks)}")
     print(f"{len(HOSTILE)} kernels, each named by its own rule")
+
+
+def test_cuda(scene):
+    """The CUDA plug-ins on a GPU: each named by its own rule, the others timed as ever."""
+    try:
+        gpus = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        print("skipped: no GPU here")
+        sys.exit(77)
+    print(gpus.stdout.strip())
+    libraries = ("--plugin", scene.library("hostile_cuda"), "--plugin", scene.library("bisect"))
+    run = scene.run("--sweep", "--device", "cuda", "--profile",
+                    os.path.join(scene.sources, "profile_cuda.json"), "--out", "cuda", *libraries,
+                    code=1)
+    print(run.stdout)
+    for cell in scene.results("cuda")["cells"]:
+        verdict, rule, word = HOSTILE_CUDA[cell["kernel"]]
+        what = f"{cell['name']}: {cell['verdict']} {cell['rule']}: {cell['reason']}"
+        print(what)
+        check(cell["verdict"] == verdict and (rule is None or cell["rule"] == rule) and
+              word in (cell["reason"] or ""), what)
+        check((cell["sample_count"] > 0) == (verdict == "accepted"),
+              f"{what}: {cell['sample_count']} samples, {cell['unmeasured']}")
+    run = scene.run("--sweep", "--device", "cuda", "--profile", "smoke", "--plugin",
+                    scene.library("bisect"), "--filter", "topp/(exact|bisect)/", "--out", "smoke",
+                    code=0)
+    print(run.stdout)
+    run = scene.run("--verify", "smoke/receipt.json", "--plugin", scene.library("bisect"))
+    print(run.stdout)
+    check("changed: masks" not in run.stdout, "masks of the example")
 
 
 def test_others_first(scene):
@@ -271,7 +316,8 @@ def resume_other_library(scene):
 def main():
     what, program, libraries, sources = sys.argv[1:]
     tests = {"plugin_hostile": (test_hostile, test_others_first, test_interrupted),
-             "plugin_broken": (test_broken,), "plugin_kinds": (test_kinds,)}
+             "plugin_broken": (test_broken,), "plugin_kinds": (test_kinds,),
+             "plugin_cuda": (test_cuda,)}
     with tempfile.TemporaryDirectory() as folder:
         scene = Scene(program, libraries, sources, folder)
         for test in tests[what]:
