@@ -70,11 +70,12 @@ static json_t *opening(const struct plugin_pool *pool, const struct cell *cell) 
     const struct plugin_pool_options *options = &pool->options;
     const struct plugin *plugin = plugin_of(options->set, cell);
     const int64_t cache = options->cache_bytes ? options->cache_bytes : worker_cache_bytes;
-    return json_pack("{s:s, s:s, s:s, s:s?, s:i, s:b, s:i, s:i, s:I, s:o}", "ask", "open", "path",
-                     plugin->path, "sha256", plugin->sha256, "captured_dir", options->captured_dir,
-                     "timer", (int)options->timer, "gate_only", (int)options->gate_only, "threads",
-                     options->threads, "slices", (int)options->slices, "cache_bytes",
-                     (json_int_t)cache, "plan", plugin_plan_to_json(options->plan, cell));
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:i, s:b, s:i, s:i, s:I, s:o}", "ask", "open",
+                     "path", plugin->path, "sha256", plugin->sha256, "captured_dir",
+                     options->captured_dir, "gpu", options->gpu, "timer", (int)options->timer,
+                     "gate_only", (int)options->gate_only, "threads", options->threads, "slices",
+                     (int)options->slices, "cache_bytes", (json_int_t)cache, "plan",
+                     plugin_plan_to_json(options->plan, cell));
 }
 
 static const char *text_of(const json_t *json, const char *key) {

@@ -13,6 +13,7 @@ struct plugin_pool_options {
     const struct plugin_set *set;
     const struct plan *plan;
     const char *captured_dir;
+    const char *gpu; /* UUID of the one to use of several, NULL or "": the only one */
     enum timer_kind timer;
     bool gate_only;
     int threads;

@@ -144,6 +144,9 @@ static bool open_all(struct worker *worker, const json_t *request) {
     if (status == TB_OK && strcmp(sha256, text_of(request, "sha256")) != 0)
         status = tb_fail(&worker->error, TB_UNREADABLE,
                          "the library was changed after its table was read: start again");
+    /* Of several GPUs, the one that the run is on, whatever its number: before anything asks. */
+    if (*text_of(request, "gpu"))
+        setenv("CUDA_VISIBLE_DEVICES", text_of(request, "gpu"), 1);
     if (status == TB_OK)
         status = load_library(worker, path);
     if (status == TB_OK)

@@ -8,15 +8,18 @@ bool run_plugin_has(const struct run_state *state, size_t cell) {
 
 static enum tb_status open_pool(struct run_state *state) {
     const struct sweep_run *run = state->run;
-    const struct plugin_pool_options options = {.set = run->plugins,
-                                                .plan = state->plan,
-                                                .captured_dir = run->captured_dir,
-                                                .timer = run->timer,
-                                                .gate_only = run->gate_only,
-                                                .threads = run->threads,
-                                                .slices = run->slices,
-                                                .cache_bytes = run->cache_bytes,
-                                                .stop = run->stop};
+    const json_t *uuid = json_object_get(state->result->info.device, "uuid");
+    const struct plugin_pool_options options = {
+        .set = run->plugins,
+        .plan = state->plan,
+        .captured_dir = run->captured_dir,
+        .gpu = state->device->visible > 1 ? json_string_value(uuid) : NULL,
+        .timer = run->timer,
+        .gate_only = run->gate_only,
+        .threads = run->threads,
+        .slices = run->slices,
+        .cache_bytes = run->cache_bytes,
+        .stop = run->stop};
     return state->pool ? TB_OK : plugin_pool_make(&options, &state->pool, state->error);
 }
 
