@@ -2,6 +2,7 @@
 #include "ci/command.h"
 #include "ci/pairing.h"
 #include "ci/report.h"
+#include "oracle/parallel.h"
 
 #include <argp.h>
 #include <stdlib.h>
@@ -244,12 +245,39 @@ static void refuse_untimed(struct comparison *comparison) {
     comparison->exit_code = 3;
 }
 
+/* Both sides at once. */
+struct loading {
+    const struct arguments *arguments;
+    struct results_set *sides;
+    enum tb_status status[2];
+    struct tb_error errors[2];
+};
+
+static void load_side(void *context, int64_t side) {
+    struct loading *loading = context;
+    const struct read_options read = {.metric = loading->arguments->metric, .samples_later = true};
+    loading->status[side] = results_set_load(loading->arguments->words[side], &read,
+                                             &loading->sides[side], &loading->errors[side]);
+}
+
+static enum tb_status load_sides(const struct arguments *arguments, struct results_set *sides,
+                                 struct tb_error *error) {
+    struct loading loading = {
+        .arguments = arguments, .sides = sides, .errors = {TB_ERROR_INIT, TB_ERROR_INIT}};
+    parallel_rows(2, 0, load_side, &loading);
+    for (int side = 0; side < 2; side++)
+        if (loading.status[side] != TB_OK) {
+            *error = loading.errors[side];
+            return loading.status[side];
+        }
+    return TB_OK;
+}
+
 static enum tb_status run(struct arguments *arguments, int *exit_code, struct tb_error *error) {
-    struct results_set base = {0}, new_side = {0};
+    struct results_set sides[2] = {{0}, {0}};
     struct calibration calibration = {0};
     struct comparison comparison = {0};
     struct outputs outputs;
-    struct read_options read = {arguments->metric};
     arguments->options.ignored = arguments->ignored;
     enum tb_status status = open_outputs(arguments, &outputs, error);
     if (status == TB_OK && arguments->calibration) {
@@ -257,17 +285,14 @@ static enum tb_status run(struct arguments *arguments, int *exit_code, struct tb
         arguments->options.calibration = &calibration;
     }
     if (status == TB_OK)
-        status = results_set_load(arguments->words[0], &read, &base, error);
-    if (status == TB_OK)
-        status = results_set_load(arguments->words[1], &read, &new_side, error);
+        status = load_sides(arguments, sides, error);
     if (status == TB_OK && arguments->kernels.base[0])
-        status = kernel_pair_apply(&arguments->kernels, &base, &new_side, error);
+        status = kernel_pair_apply(&arguments->kernels, &sides[0], &sides[1], error);
     if (status == TB_OK)
-        status = compare_sets(&base, &new_side, &arguments->options, &comparison, error);
+        status = compare_sets(&sides[0], &sides[1], &arguments->options, &comparison, error);
     if (status == TB_OK) {
-        struct report report = {
-            &comparison, &arguments->options, arguments->words[0], arguments->words[1], &base,
-            &new_side};
+        struct report report = {&comparison,         &arguments->options, arguments->words[0],
+                                arguments->words[1], &sides[0],           &sides[1]};
         if (arguments->kernels.base[0])
             refuse_untimed(&comparison);
         *exit_code = comparison.exit_code;
@@ -275,8 +300,8 @@ static enum tb_status run(struct arguments *arguments, int *exit_code, struct tb
     }
     enum tb_status closed = close_outputs(&outputs, status == TB_OK, error);
     comparison_free(&comparison);
-    results_set_free(&base);
-    results_set_free(&new_side);
+    results_set_free(&sides[0]);
+    results_set_free(&sides[1]);
     calibration_free(&calibration);
     return status == TB_OK ? closed : status;
 }

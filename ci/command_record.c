@@ -130,7 +130,7 @@ static enum tb_status check_export(const struct arguments *arguments, const char
 static enum tb_status record(const struct arguments *arguments, struct tb_error *error) {
     struct results_set *sets = calloc(arguments->path_count, sizeof *sets);
     struct history history = {0};
-    struct read_options read = {arguments->metric};
+    struct read_options read = {.metric = arguments->metric, .samples_later = true};
     enum tb_status status =
         sets ? TB_OK : tb_fail(error, TB_NO_MEMORY, "no memory for the file list");
     for (size_t i = 0; status == TB_OK && i < arguments->path_count; i++)

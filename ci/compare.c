@@ -1,4 +1,5 @@
-#include "ci/compare.h"
+#include "ci/compare_parts.h"
+#include "oracle/parallel.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,224 +34,11 @@ void comparison_free(struct comparison *comparison) {
     memset(comparison, 0, sizeof *comparison);
 }
 
-/* What carries through a comparison. */
-struct comparing {
-    const struct results_set *base, *new_side;
-    const struct compare_options *options;
-    struct comparison *comparison;
-    const struct sample_set **sets; /* [base files + new files] scratch */
-    bool inputs_ignored;            /* the cells' inputs may differ: masks cannot be compared */
-};
-
 static bool ignores(const struct compare_options *options, const char *field) {
     for (size_t i = 0; i < options->ignored_count; i++)
         if (!strcmp(options->ignored[i], field) || !strcmp(options->ignored[i], "all"))
             return true;
     return false;
-}
-
-static bool accepted(const struct result_cell *cell) {
-    return !strcmp(cell->verdict, "accepted") || !strcmp(cell->verdict, "ok");
-}
-
-static const char *shown(const char *text) {
-    return text[0] ? text : "none";
-}
-
-/* Why a cell was refused: the rule, else the reason in words. */
-static const char *cause(const struct result_cell *cell) {
-    return cell->rule[0] ? cell->rule : accepted(cell) ? "" : cell->reason;
-}
-
-/* The gate's outcome in two cells; an empty reason when it is the same. */
-static bool gate_changed(const struct result_cell *left, const struct result_cell *right,
-                         bool masks_too, char *reason, size_t reason_bytes) {
-    reason[0] = '\0';
-    if (strcmp(left->verdict, right->verdict) != 0)
-        snprintf(reason, reason_bytes, "verdict %s%s%.100s -> %s%s%s", shown(left->verdict),
-                 cause(left)[0] ? ", " : "", cause(left), shown(right->verdict),
-                 cause(right)[0] ? ", " : "", cause(right));
-    else if (strcmp(left->rule, right->rule) != 0)
-        snprintf(reason, reason_bytes, "%s by another rule: %s -> %s", left->verdict,
-                 shown(left->rule), shown(right->rule));
-    else if (masks_too && left->kept != right->kept)
-        snprintf(reason, reason_bytes, "kept %lld -> %lld tokens (oracle %lld)",
-                 (long long)left->kept, (long long)right->kept, (long long)right->oracle);
-    else if (masks_too && strcmp(left->masks, right->masks) != 0)
-        snprintf(reason, reason_bytes, "same counts, but other tokens (mask hash changed)");
-    return reason[0] != '\0';
-}
-
-/* The first cell of a side, and whether the side's processes agree about the gate. */
-static const struct result_cell *cell_of(const struct results_set *set, const char *name,
-                                         bool *agree, char *reason, size_t reason_bytes) {
-    const struct result_cell *first = NULL;
-    for (size_t i = 0; i < set->count; i++) {
-        const struct result_cell *cell = results_find(&set->files[i], name);
-        if (cell && !first)
-            first = cell;
-        else if (cell && *agree)
-            *agree = !gate_changed(first, cell, true, reason, reason_bytes);
-    }
-    return first;
-}
-
-static size_t gather(const struct results_set *set, const char *name,
-                     const struct sample_set **sets, bool *cycles) {
-    size_t count = 0;
-    for (size_t i = 0; i < set->count; i++) {
-        const struct result_cell *cell = results_find(&set->files[i], name);
-        if (!cell || cell->samples.count == 0)
-            continue;
-        sets[count++] = &cell->samples;
-        *cycles = *cycles && cell->samples.cycles;
-    }
-    return count;
-}
-
-static void give(struct verdict *verdict, enum outcome outcome, const char *reason) {
-    verdict->outcome = outcome;
-    snprintf(verdict->reason, sizeof verdict->reason, "%s", reason);
-}
-
-static bool spoiled(const struct result_cell *cell) {
-    return 10 * cell->invalid > cell->samples.count + cell->invalid;
-}
-
-/* Why an accepted pair cannot be timed against each other; true when it can. */
-static bool comparable(struct verdict *verdict) {
-    const struct result_cell *base = verdict->base, *new_side = verdict->new_side;
-    const struct result_cell *empty = new_side->samples.count == 0 ? new_side
-                                      : base->samples.count == 0   ? base
-                                                                   : NULL;
-    char reason[sizeof verdict->reason];
-    if (base->zero && new_side->zero) {
-        give(verdict, OUTCOME_EQUIVALENT, "0 on both sides: no change");
-        return false;
-    }
-    if (base->zero) {
-        give(verdict, OUTCOME_INCOMPARABLE, "no valid baseline: every value of BASE is 0");
-        return false;
-    }
-    if (!empty && !spoiled(base) && !spoiled(new_side))
-        return true;
-    if (empty)
-        snprintf(reason, sizeof reason, "no valid samples in %s%s%.160s",
-                 empty == base ? "BASE" : "NEW", empty->reason[0] ? ": " : "", empty->reason);
-    else
-        snprintf(reason, sizeof reason, "more than a tenth of %s's samples are not above 0",
-                 spoiled(base) ? "BASE" : "NEW");
-    give(verdict, OUTCOME_INCOMPARABLE, reason);
-    return false;
-}
-
-/* Time and cycles of an accepted pair; false without memory. */
-static bool locate(struct comparing *comparing, struct verdict *verdict) {
-    bool cycles = true, higher = verdict->base->higher_is_better;
-    size_t left = gather(comparing->base, verdict->name, comparing->sets, &cycles);
-    size_t right = gather(comparing->new_side, verdict->name, comparing->sets + left, &cycles);
-    struct side base = {comparing->sets, left}, new_side = {comparing->sets + left, right};
-    if (!estimate_locations(&base, &new_side, MEASURE_TIME, higher, &verdict->time))
-        return false;
-    if (!verdict->time.valid) {
-        give(verdict, OUTCOME_INCOMPARABLE, "no draw of rows was measured on both sides");
-        return true;
-    }
-    verdict->ratio = exp(higher ? -verdict->time.shift : verdict->time.shift);
-    return !cycles ||
-           estimate_locations(&base, &new_side, MEASURE_CYCLES, higher, &verdict->cycles);
-}
-
-static bool judge_pair(struct comparing *comparing, struct verdict *verdict) {
-    const struct result_cell *base = verdict->base, *new_side = verdict->new_side;
-    char reason[sizeof verdict->reason];
-    if (!new_side) {
-        verdict->excused = comparing->options->subset;
-        give(verdict, OUTCOME_MISSING, "");
-        return true;
-    }
-    if (!base) {
-        give(verdict, OUTCOME_NEW, "");
-        if (!new_side->as_expected) {
-            snprintf(reason, sizeof reason, "new, and %s against expectation%s%s",
-                     shown(new_side->verdict), new_side->rule[0] ? ": " : "", new_side->rule);
-            give(verdict, OUTCOME_CORRECTNESS, reason);
-        }
-        return true;
-    }
-    if (gate_changed(base, new_side, !comparing->inputs_ignored, reason, sizeof reason)) {
-        verdict->excused = comparing->options->accept_correctness;
-        give(verdict, OUTCOME_CORRECTNESS, reason);
-        return true;
-    }
-    if (!strcmp(base->verdict, "error") || !base->verdict[0]) {
-        snprintf(reason, sizeof reason, "%s on both sides%s%.160s",
-                 base->verdict[0] ? "failed" : "never gated", base->reason[0] ? ": " : "",
-                 base->reason);
-        give(verdict, OUTCOME_INCOMPARABLE, reason);
-        return true;
-    }
-    if (!accepted(base) || (!base->timed && !new_side->timed)) {
-        give(verdict, OUTCOME_GATED, accepted(base) ? "never timed" : base->rule);
-        return true;
-    }
-    return !comparable(verdict) || locate(comparing, verdict);
-}
-
-/* Cells of one side's files, ascending by name, each once. */
-static size_t names_of(const struct results_set *set, const char **names) {
-    size_t count = 0;
-    for (size_t f = 0; f < set->count; f++)
-        for (size_t i = 0; i < set->files[f].count; i++) {
-            const char *name = set->files[f].cells[set->files[f].by_name[i]].name;
-            if (f == 0 || !results_find(&set->files[0], name))
-                names[count++] = name;
-        }
-    return count;
-}
-
-static int by_text(const void *left, const void *right) {
-    return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
-static size_t cells_in(const struct results_set *set) {
-    size_t count = 0;
-    for (size_t f = 0; f < set->count; f++)
-        count += set->files[f].count;
-    return count;
-}
-
-static bool list_cells(struct comparing *comparing) {
-    struct comparison *comparison = comparing->comparison;
-    size_t most = cells_in(comparing->base) + cells_in(comparing->new_side);
-    const char **names = malloc((most + 1) * sizeof *names);
-    comparison->verdicts = calloc(most + 1, sizeof *comparison->verdicts);
-    if (!names || !comparison->verdicts) {
-        free(names);
-        return false;
-    }
-    size_t count = names_of(comparing->base, names);
-    count += names_of(comparing->new_side, names + count);
-    qsort(names, count, sizeof *names, by_text);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0 && !strcmp(names[i], names[i - 1]))
-            continue;
-        struct verdict *verdict = &comparison->verdicts[comparison->count++];
-        bool same_base = true, same_new = true;
-        char reason[200] = "";
-        verdict->name = names[i];
-        verdict->ratio = verdict->change = (double)NAN;
-        verdict->base = cell_of(comparing->base, names[i], &same_base, reason, sizeof reason);
-        verdict->new_side =
-            cell_of(comparing->new_side, names[i], &same_new, reason, sizeof reason);
-        if (!same_base || !same_new) {
-            verdict->outcome = OUTCOME_CORRECTNESS;
-            snprintf(verdict->reason, sizeof verdict->reason,
-                     "the processes of %s disagree: %.180s", same_new ? "BASE" : "NEW", reason);
-        }
-    }
-    free(names);
-    return true;
 }
 
 /* All that forbids a comparison before any cell is looked at. */
@@ -301,7 +89,7 @@ static enum tb_status check_settings(struct comparing *comparing, struct tb_erro
         snprintf(refused, sizeof comparison->refused,
                  "no cell is in both (%zu in BASE, %zu in NEW): were they renamed, or is one of "
                  "them of another profile?",
-                 cells_in(comparing->base), cells_in(comparing->new_side));
+                 compare_cells_in(comparing->base), compare_cells_in(comparing->new_side));
     else if (comparison->differences.refusing > 0)
         snprintf(refused, sizeof comparison->refused,
                  "the two were not measured under the same conditions (%zu field%s; "
@@ -356,18 +144,47 @@ static void keep_unpaired(struct comparison *comparison) {
         struct verdict *verdict = &comparison->verdicts[i];
         if (verdict->base && verdict->new_side)
             continue;
-        give(verdict, verdict->base ? OUTCOME_MISSING : OUTCOME_NEW, "");
+        verdict_give(verdict, verdict->base ? OUTCOME_MISSING : OUTCOME_NEW, "");
         comparison->verdicts[kept++] = *verdict;
     }
     comparison->count = kept;
 }
 
+/* Cells are judged in parallel, some at a time. */
+struct judging {
+    const struct comparing *comparing;
+    bool *failed; /* [chunks] */
+};
+enum { CHUNK = 256 };
+
+static void judge_chunk(void *context, int64_t chunk) {
+    const struct judging *judging = context;
+    const struct comparing *comparing = judging->comparing;
+    const struct results_set *sets[2] = {comparing->base, comparing->new_side};
+    struct comparison *comparison = comparing->comparison;
+    const size_t first = (size_t)chunk * CHUNK;
+    struct pair_work work = {.sets = NULL};
+    bool good = pair_work_make(&work, comparing);
+    for (size_t i = first; good && i < first + CHUNK && i < comparison->count; i++)
+        if (!comparison->verdicts[i].reason[0]) /* else: its processes disagree */
+            good = compare_pair(comparing, &work, &comparison->verdicts[i]);
+    pair_work_free(&work);
+    judging->failed[chunk] = !good;
+    for (int side = 0; side < 2; side++)
+        for (size_t f = 0; f < sets[side]->count; f++)
+            results_release_pages(&sets[side]->files[f]);
+}
+
 static enum tb_status judge_all(struct comparing *comparing, struct tb_error *error) {
     struct comparison *comparison = comparing->comparison;
-    bool good = true;
-    for (size_t i = 0; good && i < comparison->count; i++)
-        if (!comparison->verdicts[i].reason[0]) /* else: its processes disagree */
-            good = judge_pair(comparing, &comparison->verdicts[i]);
+    const size_t chunks = (comparison->count + CHUNK - 1) / CHUNK;
+    struct judging judging = {comparing, calloc(chunks + 1, sizeof(bool))};
+    bool good = judging.failed != NULL;
+    if (good)
+        parallel_rows((int64_t)chunks, 0, judge_chunk, &judging);
+    for (size_t i = 0; good && i < chunks; i++)
+        good = !judging.failed[i];
+    free(judging.failed);
     if (!good ||
         !compare_judge(comparison->verdicts, comparison->count, comparing->options, comparison))
         return tb_fail(error, TB_NO_MEMORY, "no memory for %zu cells", comparison->count);
@@ -390,10 +207,9 @@ enum tb_status compare_sets(const struct results_set *base, const struct results
     comparison->same_sources = comparison->sources_known && !strcmp(left, right);
     for (size_t f = 0; f < new_side->count; f++)
         own.subset = own.subset || new_side->files[f].subset;
-    comparing.sets = calloc(base->count + new_side->count + 1, sizeof *comparing.sets);
     comparison->ignored_used = calloc(options->ignored_count + 1, sizeof(bool));
     enum tb_status status = TB_OK;
-    if (!comparing.sets || !comparison->ignored_used || !list_cells(&comparing))
+    if (!comparison->ignored_used || !compare_list(&comparing))
         status = tb_fail(error, TB_NO_MEMORY, "no memory for the cells");
     if (status == TB_OK)
         status = check_environment(&comparing, error);
@@ -407,6 +223,5 @@ enum tb_status compare_sets(const struct results_set *base, const struct results
         finish(&comparing);
     else
         comparison_free(comparison);
-    free(comparing.sets);
     return status;
 }

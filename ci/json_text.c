@@ -1,5 +1,7 @@
 #include "ci/json_text.h"
 
+#include "oracle/json_canonical.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +65,20 @@ static enum tb_status check_start(const struct json_text *text, struct tb_error 
     return fail_at(text, at, error, message);
 }
 
+/* Step by step, so that a large file is never in memory as a whole. */
+static bool hash_all(struct json_text *text) {
+    const size_t step = (size_t)16 << 20;
+    struct sha256_stream stream;
+    sha256_begin(&stream);
+    for (size_t at = 0; at < text->length; at += step) {
+        const size_t length = text->length - at < step ? text->length - at : step;
+        sha256_put(&stream, text->bytes + at, length);
+        json_text_forget(text, at, at + length);
+    }
+    sha256_end(&stream, text->sha256);
+    return text->sha256[0] != '\0';
+}
+
 enum tb_status json_text_open(const char *file, struct json_text *text, struct tb_error *error) {
     struct stat stat;
     *text = (struct json_text){.file = file};
@@ -91,11 +107,17 @@ enum tb_status json_text_open(const char *file, struct json_text *text, struct t
     }
     close(descriptor);
     enum tb_status status = check_start(text, error);
-    if (status == TB_OK)
-        sha256_text(text->bytes, text->length, text->sha256);
-    else
+    if (status == TB_OK && !hash_all(text))
+        status = tb_fail(error, TB_NO_MEMORY, "no memory to hash %s", file);
+    if (status != TB_OK)
         json_text_close(text);
     return status;
+}
+
+void json_text_forget(const struct json_text *text, size_t from, size_t to) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), begin = from / page * page;
+    if (to > begin)
+        madvise((void *)(text->bytes + begin), to - begin, MADV_DONTNEED);
 }
 
 void json_text_close(struct json_text *text) {

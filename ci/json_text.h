@@ -19,6 +19,9 @@ struct json_text {
 enum tb_status json_text_open(const char *file, struct json_text *text, struct tb_error *error);
 void json_text_close(struct json_text *text);
 
+/* Tells the system that bytes [from, to) are not needed now; they can be read again. */
+void json_text_forget(const struct json_text *text, size_t from, size_t to);
+
 /* Parses [from, from + length) strictly; NULL with an error at its line and byte. */
 json_t *json_text_parse(const struct json_text *text, size_t from, size_t length,
                         struct tb_error *error);

@@ -183,6 +183,7 @@ static void take_blocks(const struct sample_set *set, size_t process, double *sc
 
 static bool find_blocks(const struct results_set *set, const char *name, struct blocks *blocks) {
     size_t samples = 0;
+    struct sample_buffer buffer = {.room = 0};
     *blocks = (struct blocks){NULL, NULL, 0};
     for (size_t f = 0; f < set->count; f++) {
         const struct result_cell *cell = results_find(&set->files[f], name);
@@ -194,9 +195,12 @@ static bool find_blocks(const struct results_set *set, const char *name, struct 
     const bool good = scratch && blocks->medians && blocks->process;
     for (size_t f = 0; good && f < set->count; f++) {
         const struct result_cell *cell = results_find(&set->files[f], name);
-        if (cell)
-            take_blocks(&cell->samples, f, scratch, blocks);
+        const struct sample_set *set_of =
+            cell ? results_samples(&set->files[f], cell, &buffer) : NULL;
+        if (set_of)
+            take_blocks(set_of, f, scratch, blocks);
     }
+    sample_buffer_free(&buffer);
     free(scratch);
     return good && blocks->count > 0;
 }

@@ -26,6 +26,9 @@ void results_free(struct results *results) {
         result_cell_free(&results->cells[i]);
     free(results->cells);
     free(results->by_name);
+    if (results->text)
+        json_text_close(results->text);
+    free(results->text);
     free(results->file);
     json_decref(results->environment);
     json_decref(results->run);
@@ -115,7 +118,7 @@ static enum tb_status read_other(const struct json_text *text, const struct read
     if (json_is_array(json_object_get(root, "benchmarks")))
         status = read_gbench(text, root, options, results, error);
     else if (schema && !strncmp(schema, "topp-bench.results/", 19))
-        status = read_topp_results(text, results, error);
+        status = read_topp_results(text, options, results, error);
     else if (schema)
         status = tb_fail_at(error, TB_UNREADABLE, text->file, 0, -1,
                             "is a %s: results.json (topp-bench.results/1) or Google Benchmark's "
@@ -145,23 +148,37 @@ static void find_receipt(struct results *results) {
     json_text_close(&text);
 }
 
+/* Keeps the text for results_samples(). */
+static bool keep_text(struct results *results, struct json_text *text) {
+    results->text = malloc(sizeof *results->text);
+    if (results->text)
+        *results->text = *text;
+    return results->text != NULL;
+}
+
 enum tb_status results_load(const char *file, const struct read_options *options,
                             struct results *results, struct tb_error *error) {
-    static const struct read_options none = {NULL};
+    static const struct read_options none = {.metric = NULL};
     struct json_text text;
+    const struct read_options *read = options ? options : &none;
     memset(results, 0, sizeof *results);
     results->file = strdup(file);
     if (!results->file)
         return tb_fail(error, TB_NO_MEMORY, "no memory for %s", file);
-    enum tb_status status = json_text_open(file, &text, error);
+    enum tb_status status = json_text_open(results->file, &text, error);
     if (status != TB_OK) {
         results_free(results);
         return status;
     }
     memcpy(results->sha256, text.sha256, sizeof results->sha256);
-    status = starts_as_ours(&text) ? read_topp_results(&text, results, error)
-                                   : read_other(&text, options ? options : &none, results, error);
-    json_text_close(&text);
+    status = starts_as_ours(&text) ? read_topp_results(&text, read, results, error)
+                                   : read_other(&text, read, results, error);
+    if (status == TB_OK && read->samples_later && results->format == FORMAT_TOPP) {
+        if (!keep_text(results, &text))
+            status = tb_fail(error, TB_NO_MEMORY, "no memory for %s", file);
+    }
+    if (!results->text)
+        json_text_close(&text);
     if (status == TB_OK)
         status = results_index(results, error);
     if (status == TB_OK && results->format == FORMAT_TOPP)

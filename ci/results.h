@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct json_text;
+
 enum result_format { FORMAT_TOPP, FORMAT_GBENCH };
 
 /* Samples of one cell in one process, in the order taken. Times in nanoseconds; for a throughput
@@ -37,7 +39,10 @@ struct result_cell {
     double median;  /* the file's own, or of the samples; NAN without */
     double median_cycles, sm_mhz, p05, p95, ci_low, ci_high;
     int32_t blocks;
-    struct sample_set samples;
+    struct sample_set samples;        /* read_options.samples_later: its count alone, arrays NULL */
+    size_t samples_at, samples_bytes; /* where they stand in the file */
+    int32_t shard;                    /* of a merged run, in run.shards, from 1; 0: none */
+    char device_uuid[72];             /* that it was measured on, of a merged run; "" if none */
 };
 
 struct results {
@@ -53,19 +58,37 @@ struct results {
     json_t *run;               /* the file's own run or context object */
     struct result_cell *cells; /* in the file's order, names unique */
     size_t count;
-    size_t *by_name; /* indices of cells, ascending by name */
+    size_t *by_name;        /* indices of cells, ascending by name */
+    struct json_text *text; /* samples_later: the file, for results_samples(); else NULL; owned */
 };
 
 /* Which rows of a Google Benchmark file are judged. */
 struct read_options {
     const char *metric; /* NULL: time and, where reported, items and bytes per second; else one of
                            real_time, cpu_time, items_per_second, bytes_per_second or a counter */
+    bool samples_later; /* keep a cell's samples in its file (results.json) until they are asked
+                           for: memory does not grow with them */
 };
 
 enum tb_status results_load(const char *file, const struct read_options *options,
                             struct results *results, struct tb_error *error);
 void results_free(struct results *results);
 const struct result_cell *results_find(const struct results *results, const char *name);
+
+/* A cell's samples: its own, or read from the file into the buffer, where they stay until its next
+ * use. Any number of threads, each with its buffer. NULL without memory. */
+struct sample_buffer {
+    struct sample_set set; /* cycles: NULL or those below */
+    double *cycles;
+    size_t room;
+};
+const struct sample_set *results_samples(const struct results *results,
+                                         const struct result_cell *cell,
+                                         struct sample_buffer *buffer);
+void sample_buffer_free(struct sample_buffer *buffer);
+/* Lets go of pages of the file that reading has brought in; now and then, while many samples are
+ * asked for. */
+void results_release_pages(const struct results *results);
 
 /* Several processes that measured the same thing. */
 struct results_set {

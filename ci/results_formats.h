@@ -5,10 +5,9 @@
 #include "ci/json_text.h"
 #include "ci/results.h"
 
-/* results.json. True line form (one cell a line, as bench_topp writes it) is read line by line, so
- * that memory holds one cell's JSON at a time; any other layout is parsed whole. */
-enum tb_status read_topp_results(const struct json_text *text, struct results *results,
-                                 struct tb_error *error);
+/* results.json in any layout, read in place: nothing is held but what is kept of each cell. */
+enum tb_status read_topp_results(const struct json_text *text, const struct read_options *options,
+                                 struct results *results, struct tb_error *error);
 
 /* Google Benchmark's JSON: root is borrowed. */
 enum tb_status read_gbench(const struct json_text *text, json_t *root,

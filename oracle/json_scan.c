@@ -47,6 +47,8 @@ static bool take(struct json_scan *scan, char byte) {
 enum json_type json_scan_peek(struct json_scan *scan) {
     spaces(scan);
     const char byte = scan->bad ? '\0' : here(scan);
+    if (is_digit(byte))
+        return JSON_SCAN_NUMBER;
     switch (byte) {
     case '{':
         return JSON_SCAN_OBJECT;
@@ -61,7 +63,7 @@ enum json_type json_scan_peek(struct json_scan *scan) {
     case 'n':
         return JSON_SCAN_NULL;
     default:
-        return byte == '-' || is_digit(byte) ? JSON_SCAN_NUMBER : JSON_SCAN_NONE;
+        return byte == '-' ? JSON_SCAN_NUMBER : JSON_SCAN_NONE;
     }
 }
 
@@ -249,52 +251,71 @@ static bool slow_number(struct json_span text, double *value) {
     return isfinite(*value);
 }
 
+/* Digits from here on, taken into the mantissa; false when there is none. */
+static bool take_digits(struct json_scan *scan, uint64_t *mantissa, int *used) {
+    const char *at = scan->at;
+    uint64_t value = *mantissa;
+    for (; at < scan->end && is_digit(*at); at++) {
+        value = 10 * value + (uint64_t)(*at - '0');
+        *used += value > 0;
+    }
+    const bool any = at > scan->at;
+    scan->at = at;
+    *mantissa = value;
+    return any || fail(scan);
+}
+
 bool json_scan_number(struct json_scan *scan, double *value) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (json_scan_peek(scan) != JSON_SCAN_NUMBER)
         return fail(scan);
-    const struct json_span text = {scan->at, 0};
-    if (!skip_number(scan))
-        return false;
-    scan->fresh = false;
-    const size_t length = (size_t)(scan->at - text.at);
-    const char *at = text.at + (*text.at == '-');
+    const char *begin = scan->at;
     uint64_t mantissa = 0;
-    size_t used = 0, after = 0;
-    bool point = false;
-    for (; at < scan->at && (is_digit(*at) || *at == '.'); at++) {
-        point = point || *at == '.';
-        if (*at == '.')
-            continue;
-        mantissa = 10 * mantissa + (uint64_t)(*at - '0');
-        used += mantissa > 0;
-        after += point;
+    int used = 0;
+    ptrdiff_t after = 0;
+    scan->at += *begin == '-';
+    scan->fresh = false;
+    if (here(scan) == '0')
+        scan->at++;
+    else if (!take_digits(scan, &mantissa, &used))
+        return false;
+    if (here(scan) == '.') {
+        const char *point = ++scan->at;
+        if (!take_digits(scan, &mantissa, &used))
+            return false;
+        after = scan->at - point;
     }
+    const bool exponent = here(scan) == 'e' || here(scan) == 'E';
     /* Both factors are exact, so the one division rounds rightly. */
-    if (at == scan->at && used <= 18 && mantissa <= (UINT64_C(1) << 53) && after <= 22) {
+    if (!exponent && used <= 18 && mantissa <= (UINT64_C(1) << 53) && after <= 22) {
         *value = (double)mantissa / powers[after];
-        *value = *text.at == '-' ? -*value : *value;
+        *value = *begin == '-' ? -*value : *value;
         return true;
     }
-    return slow_number((struct json_span){text.at, length}, value) || fail(scan);
+    scan->at = begin;
+    if (!skip_number(scan))
+        return false;
+    const struct json_span text = {begin, (size_t)(scan->at - begin)};
+    return slow_number(text, value) || fail(scan);
 }
 
 bool json_scan_integer(struct json_scan *scan, int64_t *value) {
     if (json_scan_peek(scan) != JSON_SCAN_NUMBER)
         return fail(scan);
     const bool negative = here(scan) == '-';
-    const char *at = scan->at + negative;
+    const char *begin = scan->at + negative;
     uint64_t magnitude = 0;
-    if (!skip_number(scan))
+    int used = 0;
+    scan->at = begin;
+    if (here(scan) == '0')
+        scan->at++;
+    else if (!take_digits(scan, &magnitude, &used))
         return false;
-    for (; at < scan->at; at++) {
-        if (!is_digit(*at) || magnitude > (uint64_t)INT64_MAX / 10)
-            return fail(scan);
-        magnitude = 10 * magnitude + (uint64_t)(*at - '0');
-    }
-    if (magnitude > (uint64_t)INT64_MAX + negative)
+    const char behind = here(scan);
+    if (used > 19 || behind == '.' || behind == 'e' || behind == 'E' ||
+        magnitude > (uint64_t)INT64_MAX + negative)
         return fail(scan);
     *value = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
     scan->fresh = false;
@@ -304,11 +325,6 @@ bool json_scan_integer(struct json_scan *scan, int64_t *value) {
 bool json_scan_done(struct json_scan *scan) {
     spaces(scan);
     return !scan->bad && scan->at == scan->end;
-}
-
-bool json_span_is(struct json_span span, const char *text) {
-    const size_t length = strlen(text);
-    return span.length == length && !memcmp(span.at, text, length);
 }
 
 bool json_span_text(struct json_span string, char *text, size_t bytes) {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A piece of the text; not terminated, borrowed. */
 struct json_span {
@@ -54,7 +55,10 @@ bool json_scan_integer(struct json_scan *scan, int64_t *value);
 /* Nothing but white space is left. */
 bool json_scan_done(struct json_scan *scan);
 
-bool json_span_is(struct json_span span, const char *text);
+static inline bool json_span_is(struct json_span span, const char *text) {
+    const size_t length = strlen(text);
+    return span.length == length && !memcmp(span.at, text, length);
+}
 /* A string as written, decoded into text[bytes], cut to fit; false when it is no string. */
 bool json_span_text(struct json_span string, char *text, size_t bytes);
 
