@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { TAIL_BYTES = 4096, POLL_NS = 2000000 };
 
 static size_t count_of(const char *const *words) {

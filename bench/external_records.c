@@ -119,7 +119,7 @@ static bool check_launch(const struct judgement *j, size_t range, size_t count) 
 }
 
 static bool check_path(const struct judgement *j, size_t range, size_t count) {
-    for (size_t i = 0; i < count && i < j->kernel_count; i++)
+    for (size_t i = 0; j->kernels && i < count && i < j->kernel_count; i++)
         if (!same_kernel(j->own[i], &j->kernels[i]))
             return refuse(j->why, j->bytes, "range %zu ran %s as its kernel %zu, the first had %s",
                           range, j->own[i]->name, i + 1, j->kernels[i].name);

@@ -1,8 +1,7 @@
 /* Cells of other programs: one start for each draw brings the output that is gated and the samples
  * that are its times. */
-#include "bench/run_external.h"
+#include "bench/external_start.h"
 
-#include "bench/external_process.h"
 #include "bench/external_records.h"
 #include "bench/inject.h"
 #include "bench/npy_array.h"
@@ -14,29 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 256, VALUE_BYTES = 4200, LINE_BYTES = 160 };
+enum { VALUE_BYTES = 4200 };
 
-/* Files of a start, in the run's own folder of temporary files. */
-static const char *const file_names[] = {"in.npy", "p.npy", "out.npy", "last.npy", "trace", "log"};
-enum file { FILE_IN, FILE_P, FILE_OUT, FILE_LAST, FILE_TRACE, FILE_LOG, FILES };
+static const char *const file_names[FILES] = {"in.npy",   "p.npy", "out.npy",
+                                              "last.npy", "trace", "log"};
 
-struct external_runs {
-    char folder[64];
-    char cupti[VALUE_BYTES];    /* the file that this process found, "" if it has none */
-    struct block_result *taken; /* [cells]: samples until the verdict is journaled; owned */
-    char (*absent)[RECORD_REASON_BYTES]; /* [programs]: why it cannot run here, "" if it can */
-};
-
-/* One start. */
-struct start {
-    struct run_state *state;
-    struct cell_record *record;
-    const struct external *external;
-    int32_t draw;
-    int32_t repeats;  /* 0: nothing is timed */
-    int64_t launches; /* ids: draws of each row; else 0 */
-    char path[FILES][PATH_BYTES];
-};
+char *external_absent(const struct external_start *start) {
+    return start->state->external->absent[start->external - start->state->run->externals->items];
+}
 
 static enum tb_status open_runs(struct run_state *state) {
     if (state->external)
@@ -69,7 +53,7 @@ static enum tb_status open_runs(struct run_state *state) {
 
 void external_runs_free(struct run_state *state) {
     struct external_runs *runs = state->external;
-    char path[PATH_BYTES];
+    char path[EXTERNAL_PATH_BYTES];
     if (!runs)
         return;
     for (size_t i = 0; runs->folder[0] && i < FILES; i++) {
@@ -86,7 +70,7 @@ void external_runs_free(struct run_state *state) {
     state->external = NULL;
 }
 
-static enum tb_status write_inputs(struct start *start, const struct logits *logits,
+static enum tb_status write_inputs(struct external_start *start, const struct logits *logits,
                                    const float *p) {
     struct tb_error *error = start->state->error;
     for (size_t i = 0; i < FILES; i++) {
@@ -114,7 +98,7 @@ static void set(struct variables *variables, const char *name, const char *value
     variables->list[variables->count] = NULL;
 }
 
-static void make_variables(const struct start *start, struct variables *variables) {
+static void make_variables(const struct external_start *start, struct variables *variables) {
     const struct sweep_run *run = start->state->run;
     const bool cuda = start->state->device->kind == KERNEL_DEVICE_CUDA;
     char repeats[16];
@@ -139,13 +123,14 @@ static void make_variables(const struct start *start, struct variables *variable
         set(variables, INJECT_CUPTI, start->state->external->cupti);
 }
 
-static enum tb_status run_program(const struct start *start, struct process_result *result) {
+static enum tb_status run_program(const struct external_start *start,
+                                  struct process_result *result) {
     static struct variables variables;
     char repeats[16], draws[24], seed[24];
     snprintf(repeats, sizeof repeats, "%d", (int)start->repeats);
     snprintf(draws, sizeof draws, "%lld", (long long)start->launches);
     /* Each draw of a cell's rows has a seed of its own, the same in every run. */
-    snprintf(seed, sizeof seed, "%lld", (long long)(start->record->cell->seed + start->draw));
+    snprintf(seed, sizeof seed, "%lld", (long long)start->record->cell->seed + start->draw);
     const char *const arguments[] = {"--input",
                                      start->path[FILE_IN],
                                      "--p",
@@ -171,150 +156,14 @@ static enum tb_status run_program(const struct start *start, struct process_resu
     return process_run(&request, result, start->state->error);
 }
 
-/* What the program said stays in the results folder, the latest failure of each program. */
-static void keep_log(const struct start *start) {
-    char path[4300], block[4096];
-    snprintf(path, sizeof path, "%s/external-%s.log", start->state->run->out_dir,
-             start->external->name);
-    FILE *from = fopen(start->path[FILE_LOG], "re"), *to = fopen(path, "we");
-    for (size_t left = 1 << 20, got; from && to && left > 0; left -= got) {
-        got = fread(block, 1, sizeof block < left ? sizeof block : left, from);
-        if (got == 0 || fwrite(block, 1, got, to) != got)
-            break;
-    }
-    if (from)
-        fclose(from);
-    if (to)
-        fclose(to);
-}
-
-static bool refuse(const struct start *start, enum gate_verdict verdict, const char *rule,
-                   const char *what) {
-    keep_log(start);
-    record_refuse(start->record, verdict, rule, start->draw, -1, -1, "%s", what);
-    return false;
-}
-
-static size_t number_of(const struct start *start) {
-    return (size_t)(start->external - start->state->run->externals->items);
-}
-
-/* Did it come to its end? */
-static bool ended_well(const struct start *start, const struct process_result *result) {
-    char last[LINE_BYTES], what[RECORD_REASON_BYTES];
-    process_last_line(start->path[FILE_LOG], last, sizeof last);
-    if (result->timed_out) {
-        snprintf(what, sizeof what, "the program ran past the profile's %g seconds",
-                 start->state->plan->limits.case_seconds);
-        return refuse(start, GATE_TIMEOUT, "timeout", what);
-    }
-    if (result->signal) {
-        snprintf(what, sizeof what, "the program was ended by signal %d (%s)", result->signal,
-                 strsignal(result->signal));
-        return refuse(start, GATE_REJECTED, "signal", what);
-    }
-    if (result->exit_code == 0)
-        return true;
-    snprintf(what, sizeof what, "%s%s%s",
-             last[0] ? last : "the program said nothing on standard error", "", "");
-    if (result->exit_code == EXTERNAL_ABSENT) {
-        snprintf(start->state->external->absent[number_of(start)], RECORD_REASON_BYTES, "%s", what);
-        return refuse(start, GATE_UNSUPPORTED, "absent", what);
-    }
-    if (result->exit_code == EXTERNAL_PAST_LIMITS)
-        return refuse(start, GATE_UNSUPPORTED, "", what);
-    snprintf(what, sizeof what, "exit code %d: %s", result->exit_code,
-             last[0] ? last : "nothing on standard error");
-    return refuse(start, GATE_REJECTED, "exit_code", what);
-}
-
-/* Are type and shape as asked for? */
-static bool right_array(const struct start *start, const char *path, const char *descr,
-                        const int64_t shape[2], struct npy_claim *claim) {
-    struct tb_error error = TB_ERROR_INIT;
-    char is[80], wanted[80], what[RECORD_REASON_BYTES], text[200];
-    struct npy_claim want = {.dimensions = 2, .shape = {shape[0], shape[1]}};
-    snprintf(want.descr, sizeof want.descr, "%s", descr);
-    if (access(path, F_OK) != 0)
-        return refuse(start, GATE_REJECTED, "no_output",
-                      "the program ended well and left no file where --out says");
-    if (npy_claim_read(path, claim, &error) != TB_OK) {
-        snprintf(what, sizeof what, "its output: %s", tb_error_text(&error, text, sizeof text));
-        return refuse(start, GATE_REJECTED, "unreadable_output", what);
-    }
-    npy_claim_text(claim, is, sizeof is);
-    npy_claim_text(&want, wanted, sizeof wanted);
-    snprintf(what, sizeof what, "its output is %s, wanted %s", is, wanted);
-    if (strcmp(claim->descr, descr) != 0)
-        return refuse(start, GATE_REJECTED, "wrong_dtype", what);
-    if (claim->dimensions != 2 || claim->shape[0] != shape[0] || claim->shape[1] != shape[1])
-        return refuse(start, GATE_REJECTED, "wrong_shape", what);
-    return true;
-}
-
-static bool read_matrix(const struct start *start, enum file file, struct logits *out) {
-    const struct cell *cell = start->record->cell;
-    const int64_t shape[2] = {cell->batch, cell->vocab};
-    struct npy_claim claim;
-    struct tb_error error = TB_ERROR_INIT;
-    char text[200], what[RECORD_REASON_BYTES];
-    if (!right_array(start, start->path[file], "<f4", shape, &claim))
-        return false;
-    if (npy_read(start->path[file], false, out, &error) == TB_OK)
-        return true;
-    snprintf(what, sizeof what, "its output: %s", tb_error_text(&error, text, sizeof text));
-    return refuse(start, GATE_REJECTED, "unreadable_output", what);
-}
-
-/* The program's rows in place of a kernel's buffer: the padding is as it was. */
-static void place_rows(const struct logits *from, const struct logits *input, float *output) {
-    for (int64_t row = 0; row < input->batch; row++) {
-        memcpy(output + row * input->stride, input->data + row * input->stride,
-               (size_t)input->stride * sizeof *output);
-        memcpy(output + row * input->stride, from->data + row * from->stride,
-               (size_t)from->vocab * sizeof *output);
-    }
-}
-
-static bool take_output(const struct start *start, const struct logits *input, float *output) {
-    struct logits out = {0}, last = {0};
-    bool good = read_matrix(start, FILE_OUT, &out);
-    if (good && start->repeats && access(start->path[FILE_LAST], F_OK) == 0) {
-        good = read_matrix(start, FILE_LAST, &last);
-        if (good && memcmp(out.data, last.data,
-                           (size_t)out.batch * (size_t)out.vocab * sizeof *out.data) != 0)
-            good = refuse(start, GATE_DRIFT, "drift",
-                          "the last timed repetition left another output than the first call");
-    }
-    if (good)
-        place_rows(&out, input, output);
-    logits_free(&out);
-    logits_free(&last);
-    return good;
-}
-
-static bool take_ids(const struct start *start, int64_t *ids) {
-    const int64_t batch = start->record->cell->batch, shape[2] = {start->launches, batch};
-    struct npy_claim claim;
-    struct tb_error error = TB_ERROR_INIT;
-    char text[200], what[RECORD_REASON_BYTES];
-    if (!right_array(start, start->path[FILE_OUT], "<i8", shape, &claim))
-        return false;
-    if (npy_read_int64(start->path[FILE_OUT], &claim, ids, (size_t)(start->launches * batch),
-                       &error) == TB_OK)
-        return true;
-    snprintf(what, sizeof what, "its output: %s", tb_error_text(&error, text, sizeof text));
-    return refuse(start, GATE_REJECTED, "unreadable_output", what);
-}
-
-static bool timed_by_events(const struct start *start) {
+static bool timed_by_events(const struct external_start *start) {
     const char *timer =
         json_string_value(json_object_get(start->state->result->info.device, "timer"));
     return timer && !strcmp(timer, "events");
 }
 
 /* Adds the samples of a start to what the cell has; a refusal stays. */
-static enum tb_status take_samples(const struct start *start) {
+static enum tb_status take_samples(const struct external_start *start) {
     struct run_state *state = start->state;
     struct block_result *taken = &state->external->taken[start->record - state->result->cells];
     struct external_trace trace;
@@ -344,14 +193,14 @@ static enum tb_status take_samples(const struct start *start) {
         taken->count += want.repeats;
     if (taken->refused[0]) {
         taken->count = 0;
-        keep_log(start);
+        external_keep_log(start);
     }
     trace_free(&trace);
     return TB_OK;
 }
 
 /* One start up to its end. *ended: it left an output that can be looked at. */
-static enum tb_status start_program(struct start *start, const float *p, bool *ended) {
+static enum tb_status start_program(struct external_start *start, const float *p, bool *ended) {
     struct run_state *state = start->state;
     const struct cell *cell = start->record->cell;
     const struct logits *logits;
@@ -360,7 +209,7 @@ static enum tb_status start_program(struct start *start, const float *p, bool *e
     enum tb_status status = open_runs(state);
     if (status != TB_OK)
         return status;
-    const char *absent = state->external->absent[number_of(start)];
+    const char *absent = external_absent(start);
     if (absent[0]) { /* it said so, and would say it again */
         record_refuse(start->record, GATE_UNSUPPORTED, "absent", start->draw, -1, -1, "%s", absent);
         return TB_OK;
@@ -373,35 +222,35 @@ static enum tb_status start_program(struct start *start, const float *p, bool *e
     if (status == TB_OK)
         status = run_program(start, &result);
     if (status == TB_OK && !result.stopped)
-        *ended = ended_well(start, &result);
+        *ended = external_ended_well(start, &result);
     return status;
 }
 
 enum tb_status external_draw_rows(struct run_state *state, struct cell_record *record, int32_t draw,
                                   const float *p, float *rows, bool *came) {
     const struct logits *logits;
-    struct start start = {.state = state,
-                          .record = record,
-                          .external = external_of(record->cell->topp),
-                          .draw = draw};
+    struct external_start start = {.state = state,
+                                   .record = record,
+                                   .external = external_of(record->cell->topp),
+                                   .draw = draw};
     enum tb_status status = start_program(&start, p, came);
     if (status == TB_OK && *came)
         status = run_input(state, record->cell, draw, &logits, NULL);
     if (status == TB_OK && *came)
-        *came = take_output(&start, logits, rows);
+        *came = external_take_rows(&start, logits, rows);
     return status == TB_OK && *came ? take_samples(&start) : status;
 }
 
 enum tb_status external_draw_ids(struct run_state *state, struct cell_record *record, int32_t draw,
                                  const float *p, int64_t *ids, int64_t launches, bool *came) {
-    struct start start = {.state = state,
-                          .record = record,
-                          .external = external_of(record->cell->topp),
-                          .draw = draw,
-                          .launches = launches};
+    struct external_start start = {.state = state,
+                                   .record = record,
+                                   .external = external_of(record->cell->topp),
+                                   .draw = draw,
+                                   .launches = launches};
     const enum tb_status status = start_program(&start, p, came);
     if (status == TB_OK && *came)
-        *came = take_ids(&start, ids);
+        *came = external_take_ids(&start, ids);
     return status == TB_OK && *came ? take_samples(&start) : status;
 }
 
