@@ -6,7 +6,7 @@
 #include "bench/runner.h"
 
 enum { FAKE_VOCAB = 64, FAKE_BATCH = 2, FAKE_DRAWS = 2, FAKE_BLOCKS = 3, FAKE_MOST_CELLS = 16 };
-enum { FAKE_SLOWNESS = 24, FAKE_MOST_BLOCKS = 64 };
+enum { FAKE_SLOWNESS = 12, FAKE_MOST_BLOCKS = 64 };
 
 enum fake_kind {
     FAKE_GOOD,           /* `exact` */
