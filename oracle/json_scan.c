@@ -10,7 +10,7 @@
 enum { MOST_DEPTH = 512, NUMBER_BYTES = 512 };
 
 struct json_scan json_scan_of(const char *text, size_t length) {
-    return (struct json_scan){.at = text, .end = text + length};
+    return (struct json_scan){.at = text, .end = length ? text + length : text};
 }
 
 static bool fail(struct json_scan *scan) {
