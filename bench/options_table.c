@@ -138,7 +138,8 @@ static const char before_options[] =
 static const char after_options[] =
     "Exit codes:\n"
     "  0  everything as expected\n"
-    "  1  a verdict against the profile's expectation, or a changed item in a receipt\n"
+    "  1  a verdict against the profile's expectation, or a changed item in a receipt;\n"
+    "     --ab: perfwatch's own, B is slower, or one of the two fails the gate\n"
     "  2  usage, or unreadable input, named with file and position\n"
     "  3  it could not be measured here (no device, driver or CUPTI)\n"
     "  4  interrupted; finished blocks are saved, --resume goes on\n"
@@ -147,6 +148,7 @@ static const char after_options[] =
     "\n"
     "Examples:\n"
     "  bench_topp --sweep --out results\n"
+    "  bench_topp --ab stock exact --filter peaked\n"
     "  bench_topp --oracle logits.npy --p 0.9,0.95\n"
     "  bench_topp --apply exact --input logits.npy --p 0.9 --out masked.npy\n"
     "  bench_topp --verify results/receipt.json";
