@@ -138,8 +138,8 @@ static const char before_options[] =
 static const char after_options[] =
     "Exit codes:\n"
     "  0  everything as expected\n"
-    "  1  a verdict against the profile's expectation, or a changed item in a receipt;\n"
-    "     --ab: perfwatch's own, B is slower, or one of the two fails the gate\n"
+    "  1  a verdict against the profile's expectation, a changed item in a receipt;\n"
+    "     --ab: B is slower, or one of the two alone passes the gate\n"
     "  2  usage, or unreadable input, named with file and position\n"
     "  3  it could not be measured here (no device, driver or CUPTI)\n"
     "  4  interrupted; finished blocks are saved, --resume goes on\n"
