@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 int command_compare(int argc, char **argv);
+int command_devices(int argc, char **argv);
 int command_selftest(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_history(int argc, char **argv);

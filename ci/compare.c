@@ -69,6 +69,25 @@ static enum tb_status check_environment(struct comparing *comparing, struct tb_e
     return TB_OK;
 }
 
+/* Cells that NEW measured on another device of the model than BASE: worth knowing, no refusal. */
+static bool note_devices(struct comparing *comparing) {
+    struct comparison *comparison = comparing->comparison;
+    size_t pairs = 0, other = 0;
+    char text[96];
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct verdict *verdict = &comparison->verdicts[i];
+        if (!verdict->base || !verdict->new_side || !verdict->base->device_uuid[0] ||
+            !verdict->new_side->device_uuid[0])
+            continue;
+        pairs++;
+        other += strcmp(verdict->base->device_uuid, verdict->new_side->device_uuid) != 0;
+    }
+    snprintf(text, sizeof text, "%zu of %zu cells", other, pairs);
+    return other == 0 ||
+           difference_add(&comparison->differences, DIFFERENCE_NOTE, "cell.device_uuid", text,
+                          "on another device (perfwatch devices: how far apart)");
+}
+
 static enum tb_status check_settings(struct comparing *comparing, struct tb_error *error) {
     struct comparison *comparison = comparing->comparison;
     size_t common = 0;
@@ -82,6 +101,8 @@ static enum tb_status check_settings(struct comparing *comparing, struct tb_erro
                               &comparison->differences))
             return tb_fail(error, TB_NO_MEMORY, "no memory for the settings");
     }
+    if (!note_devices(comparing))
+        return tb_fail(error, TB_NO_MEMORY, "no memory for the devices");
     char *refused = comparison->refused;
     if (refused[0])
         return TB_OK;
@@ -155,24 +176,32 @@ struct judging {
     const struct comparing *comparing;
     bool *failed; /* [chunks] */
 };
-enum { CHUNK = 256 };
+enum { CHUNK = 256, RELEASE_BYTES = 4 << 20 };
+
+static void release(const struct results_set *const *sets) {
+    for (int side = 0; side < 2; side++)
+        for (size_t f = 0; f < sets[side]->count; f++)
+            results_release_pages(&sets[side]->files[f]);
+}
 
 static void judge_chunk(void *context, int64_t chunk) {
     const struct judging *judging = context;
     const struct comparing *comparing = judging->comparing;
-    const struct results_set *sets[2] = {comparing->base, comparing->new_side};
+    const struct results_set *const sets[2] = {comparing->base, comparing->new_side};
     struct comparison *comparison = comparing->comparison;
     const size_t first = (size_t)chunk * CHUNK;
     struct pair_work work = {.sets = NULL};
     bool good = pair_work_make(&work, comparing);
-    for (size_t i = first; good && i < first + CHUNK && i < comparison->count; i++)
+    for (size_t i = first; good && i < first + CHUNK && i < comparison->count; i++) {
         if (!comparison->verdicts[i].reason[0]) /* else: its processes disagree */
             good = compare_pair(comparing, &work, &comparison->verdicts[i]);
+        if (work.bytes > RELEASE_BYTES || i + 1 == first + CHUNK) {
+            release(sets);
+            work.bytes = 0;
+        }
+    }
     pair_work_free(&work);
     judging->failed[chunk] = !good;
-    for (int side = 0; side < 2; side++)
-        for (size_t f = 0; f < sets[side]->count; f++)
-            results_release_pages(&sets[side]->files[f]);
 }
 
 static enum tb_status judge_all(struct comparing *comparing, struct tb_error *error) {

@@ -99,6 +99,7 @@ static bool gather(const struct results_set *set, const struct result_cell *firs
         if (!cell || cell->samples.count == 0)
             continue;
         const size_t place = at + (*count)++;
+        work->bytes += cell->samples_bytes;
         work->sets[place] = results_samples(&set->files[i], cell, &work->buffers[place]);
         if (!work->sets[place])
             return false;

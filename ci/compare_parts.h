@@ -17,6 +17,7 @@ struct pair_work {
     const struct sample_set **sets; /* [base files + new files] */
     struct sample_buffer *buffers;  /* the same, for samples that stay in their files */
     size_t count;
+    size_t bytes; /* of the files' samples that were read */
 };
 bool pair_work_make(struct pair_work *work, const struct comparing *comparing);
 void pair_work_free(struct pair_work *work);

@@ -67,7 +67,7 @@ static enum tb_status check_start(const struct json_text *text, struct tb_error 
 
 /* Step by step, so that a large file is never in memory as a whole. */
 static bool hash_all(struct json_text *text) {
-    const size_t step = (size_t)16 << 20;
+    const size_t step = (size_t)4 << 20;
     struct sha256_stream stream;
     sha256_begin(&stream);
     for (size_t at = 0; at < text->length; at += step) {

@@ -11,6 +11,7 @@ static const struct command {
     const char *summary;
 } commands[] = {
     {"compare", command_compare, "BASE NEW: correct, slower, faster or the same, cell by cell"},
+    {"devices", command_devices, "RESULTS...: one sweep on devices of one model: how far apart"},
     {"selftest", command_selftest, "RESULTS...: how often is compare wrong, what does it catch"},
     {"record", command_record, "RESULTS...: put runs into the history"},
     {"import", command_record, "the same: Google Benchmark's JSON, an exported history"},

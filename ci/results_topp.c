@@ -124,7 +124,7 @@ static enum tb_status bad_separator(struct document *document) {
 }
 
 static enum tb_status read_cells(struct document *document) {
-    const size_t step = (size_t)16 << 20;
+    const size_t step = (size_t)4 << 20;
     struct json_scan *scan = &document->scan;
     struct sample_buffer buffer = {.room = 0};
     size_t released = byte_of(document, scan->at);

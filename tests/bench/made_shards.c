@@ -5,7 +5,8 @@
  * usage: made_shards PROFILE.json OUT SHARDS SAMPLES SEED [UUID...]
  * OUT/K holds shard K of SHARDS (0: OUT holds the whole run). SAMPLES: in each of five blocks.
  * Runs of one SEED are alike to the last bit, of two differ by noise. UUID: of the shards' devices,
- * one behind the other, over and over; each is 1% slower than the one before. */
+ * one behind the other, over and over; one whose last letter is b is 1% slower than one with a, and
+ * so on. */
 #include "bench/options.h"
 #include "bench/plan_hash.h"
 #include "bench/receipt_make.h"
@@ -113,13 +114,22 @@ static void make_record(const struct making *making, const struct cell *cell,
     }
 }
 
+static const char *uuid_of(const struct making *making, int32_t shard) {
+    return making->uuid_count ? making->uuids[(shard > 0 ? shard - 1 : 0) % making->uuid_count]
+                              : NULL;
+}
+
+static double slower_of(const struct making *making, int32_t shard) {
+    const char *uuid = uuid_of(making, shard);
+    const char last = uuid && *uuid ? uuid[strlen(uuid) - 1] : 'a';
+    return last >= 'a' && last <= 'z' ? 1.0 + 0.01 * (last - 'a') : 1.0;
+}
+
 static json_t *device_of(const struct making *making, int32_t shard) {
     json_t *device = json_pack("{s:s, s:s, s:i, s:s, s:i}", "kind", "cpu", "model", "Made-up 1",
                                "processors", 2, "timer", "clock_monotonic", "sm_count", 132);
-    if (making->uuid_count)
-        json_object_set_new(
-            device, "uuid",
-            json_string(making->uuids[(shard > 0 ? shard - 1 : 0) % making->uuid_count]));
+    if (uuid_of(making, shard))
+        json_object_set_new(device, "uuid", json_string(uuid_of(making, shard)));
     return device;
 }
 
@@ -236,9 +246,8 @@ static void make_run(const struct making *making, int32_t shard) {
     struct run_result result = {.count = plan.count,
                                 .cells = calloc(plan.count, sizeof *result.cells)};
     make_info(making, &plan, &result.info);
-    const int32_t which = making->uuid_count && shard ? (shard - 1) % making->uuid_count : 0;
     for (size_t i = 0; i < plan.count; i++)
-        make_record(making, &plan.cells[i], &result.cells[i], 1.0 + 0.01 * which);
+        make_record(making, &plan.cells[i], &result.cells[i], slower_of(making, shard));
     record_finish_run(&result);
     write_with(writer_json, &result, dir, "results.json");
     write_with(writer_tsv, &result, dir, "results.tsv");
