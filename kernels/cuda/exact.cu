@@ -41,11 +41,16 @@ static cudaError_t exact_prepare_kernel(const struct exact_kernel *kernel,
         kernel->single, cudaFuncAttributeMaxDynamicSharedMemorySize, device->shared_bytes);
     if (error || major < 9)
         return error;
-    error = cudaFuncSetAttribute(kernel->cluster, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 device->shared_bytes);
-    if (!error)
-        error = cudaFuncSetAttribute(kernel->cluster,
-                                     cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    const void *const clustered[] = {kernel->cluster, kernel->quick};
+    for (int i = 0; i < 2 && !error; i++) {
+        if (!clustered[i])
+            continue;
+        error = cudaFuncSetAttribute(clustered[i], cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     device->shared_bytes);
+        if (!error)
+            error = cudaFuncSetAttribute(clustered[i],
+                                         cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    }
     return error;
 }
 
@@ -119,7 +124,8 @@ static size_t exact_workspace_size(const struct topp_problem *problem) {
 
 /* Cuts the row into chunks and picks the kernel. Returns the shared memory of a block, in bytes. */
 static size_t exact_cut(const struct exact_device *device, const struct topp_problem *problem,
-                        struct exact_args *args, const struct exact_kernel **kernel) {
+                        struct exact_args *args, const struct exact_kernel **kernel,
+                        const void **function) {
     const int64_t short_most = 4096; /* vectors */
     const bool aligned =
         (uintptr_t)problem->logits % 16 == 0 && (problem->stride % 4 == 0 || problem->batch == 1);
@@ -128,8 +134,13 @@ static size_t exact_cut(const struct exact_device *device, const struct topp_pro
     *kernel = chunk <= short_most ? &exact_kernel_short : &exact_kernel_long;
     args->chunk = (int32_t)chunk;
     args->wide = chunk > EXACT_SEGMENT / 4;
+    /* A thread's vectors in one batch: latency is what counts. */
+    const bool quick = args->ranks > 1 && (*kernel)->quick &&
+                       chunk <= (int64_t)EXACT_QUICK_VECTORS * (*kernel)->threads;
+    *function = quick ? (*kernel)->quick : args->ranks > 1 ? (*kernel)->cluster : (*kernel)->single;
     const size_t fixed = (*kernel)->fixed_bytes + (size_t)args->ranks * (*kernel)->rank_bytes +
-                         (args->wide ? (*kernel)->wide_bytes : 0);
+                         (args->wide ? (*kernel)->wide_bytes : 0) +
+                         (quick ? (*kernel)->quick_bytes : 0);
     const int64_t room = (int64_t)(((size_t)device->shared_bytes - fixed) / (4 * sizeof(float)));
     args->cached = (int32_t)(chunk < room ? chunk : room);
     return fixed + (size_t)args->cached * 4 * sizeof(float);
@@ -139,6 +150,7 @@ static int exact_start(const struct topp_problem *problem, void *workspace, size
                        void *stream, bool portable) {
     const struct exact_device *device;
     const struct exact_kernel *kernel;
+    const void *function;
     struct exact_args args = {};
     cudaLaunchAttribute attribute;
     if (problem->vocab > INT32_MAX - 64 * 1024)
@@ -159,12 +171,11 @@ static int exact_start(const struct topp_problem *problem, void *workspace, size
         args.rank_bits++;
     if (problem->batch > INT32_MAX / args.ranks)
         return KERNEL_UNSUPPORTED;
-    const size_t shared = exact_cut(device, problem, &args, &kernel);
+    const size_t shared = exact_cut(device, problem, &args, &kernel, &function);
     const cudaLaunchConfig_t config = exact_config(kernel, problem->batch * args.ranks, shared,
                                                    args.ranks, &attribute, (cudaStream_t)stream);
     void *parameters[] = {&args};
-    return (int)cudaLaunchKernelExC(&config, args.ranks > 1 ? kernel->cluster : kernel->single,
-                                    parameters);
+    return (int)cudaLaunchKernelExC(&config, function, parameters);
 }
 
 static int exact_launch(const struct topp_problem *problem, void *workspace, size_t workspace_bytes,

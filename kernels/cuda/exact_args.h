@@ -8,6 +8,7 @@
 enum {
     EXACT_SEGMENT = 65536, /* logits that 32-bit sums of 16-bit halves surely hold */
     EXACT_GREATEST_CLUSTER = 16,
+    EXACT_QUICK_VECTORS = 4, /* most of a thread for the short way */
 };
 
 struct exact_args {
@@ -26,10 +27,11 @@ struct exact_args {
 /* The kernel for one number of threads a block. */
 struct exact_kernel {
     const void *single, *cluster; /* without clusters, with */
+    const void *quick;            /* with clusters, the short way first; NULL if there is none */
     int32_t threads;
-    /* Shared memory besides the row's cache, in bytes: fixed, for each block of the row, if wide.
-     */
-    size_t fixed_bytes, rank_bytes, wide_bytes;
+    /* Shared memory besides the row's cache, in bytes: fixed, for each block of the row, if wide,
+     * if quick. */
+    size_t fixed_bytes, rank_bytes, wide_bytes, quick_bytes;
 };
 
 /* 512 threads: parts of up to some ten thousand logits, where what every warp does alike weighs

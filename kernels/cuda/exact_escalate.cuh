@@ -86,13 +86,15 @@ static __device__ __noinline__ void exact_weigh_row(const struct exact_solver *s
                                                     int32_t high, bool everything,
                                                     struct exact_sum *all, struct exact_sum *part) {
     struct exact_sum mine = {{0, 0, 0}, 0}, mine_part = {{0, 0, 0}, 0};
-    exact_each_logit(solver->chunk, [&](float x, int32_t) {
+    const struct exact_chunk chunk = *solver->chunk; /* in registers */
+    const struct exact_solver here = {solver->s, NULL, solver->max, solver->p};
+    exact_each_logit(&chunk, [&](float x, int32_t) {
         const int32_t key = exact_key(x);
         const bool in = key > low && key <= high;
         if (!(x > -CUDART_INF_F) || !(in || everything))
             return;
         struct exact_sum one = {{0, 0, 0}, 0};
-        exact_sum_add(&one, exact_difference(solver, x));
+        exact_sum_add(&one, exact_difference(&here, x));
         exact_sum_merge(&mine, &one);
         if (in)
             exact_sum_merge(&mine_part, &one);
@@ -137,10 +139,13 @@ exact_gather_row(const struct exact_solver *solver, const struct exact_bracket *
         exact_short_clear(s);
     __syncthreads();
     int32_t key_min = INT32_MAX, key_max = INT32_MIN, unlisted = 0;
-    exact_each_logit(solver->chunk, [&](float x, int32_t token) {
+    const struct exact_chunk chunk = *solver->chunk; /* in registers */
+    const struct exact_solver here = {solver->s, NULL, solver->max, solver->p};
+    const int32_t key_low = bracket->key_low, key_high = bracket->key_high;
+    exact_each_logit(&chunk, [&](float x, int32_t token) {
         const int32_t key = exact_key(x);
-        const bool in = x > -CUDART_INF_F && key >= bracket->key_low && key <= bracket->key_high &&
-                        exact_difference(solver, x) >= EXACT_LEAST_EXPONENT;
+        const bool in = x > -CUDART_INF_F && key >= key_low && key <= key_high &&
+                        exact_difference(&here, x) >= EXACT_LEAST_EXPONENT;
         if (!in)
             return;
         key_min = min(key_min, key);
@@ -165,30 +170,6 @@ exact_gather_row(const struct exact_solver *solver, const struct exact_bracket *
     }
     exact_barrier<kCluster>(solver->s, solver->chunk->args->ranks);
     return exact_short_join<kCluster>(s, solver->chunk);
-}
-
-static __device__ __forceinline__ bool exact_reached(const struct exact_sum *sum, double target) {
-    return exact_sum_round(sum) >= target;
-}
-
-/* How many of `count` equal tokens it takes from `above` to reach the target. */
-static __device__ __noinline__ uint32_t exact_count_ties(const struct exact_solver *solver,
-                                                         const struct exact_sum *above,
-                                                         const struct exact_found *found,
-                                                         double target) {
-    struct exact_sum one = {{0, 0, 0}, 0};
-    exact_sum_add(&one, exact_difference(solver, exact_logit(found->key_max)));
-    uint32_t low = 1, high = (uint32_t)found->count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        struct exact_sum sum = *above;
-        exact_sum_add_times(&sum, &one, middle);
-        if (exact_reached(&sum, target))
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
 }
 
 /* Each listed token's exact prefix against the target: quadratic in the list, which is short. */
@@ -244,15 +225,17 @@ template <bool kCluster>
 static __device__ __noinline__ uint32_t exact_count_peak(const struct exact_solver *solver) {
     struct exact_shared *const s = solver->s;
     int32_t equal = 0, others = 0;
-    exact_each<false>(solver->chunk, [&](const float4(&x)[EXACT_BATCH], int32_t) {
+    const struct exact_chunk chunk = *solver->chunk; /* in registers */
+    const struct exact_solver here = {solver->s, NULL, solver->max, solver->p};
+    exact_each<false>(&chunk, [&](const float4(&x)[EXACT_BATCH], int32_t) {
 #pragma unroll
         for (int k = 0; k < EXACT_BATCH; k++) {
             const float values[4] = {x[k].x, x[k].y, x[k].z, x[k].w};
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                equal += values[j] == solver->max;
-                others += values[j] != solver->max &&
-                          exact_difference(solver, values[j]) >= EXACT_LEAST_EXPONENT;
+                equal += values[j] == here.max;
+                others += values[j] != here.max &&
+                          exact_difference(&here, values[j]) >= EXACT_LEAST_EXPONENT;
             }
         }
     });
@@ -285,7 +268,9 @@ static __device__ __noinline__ uint32_t exact_escalate(const struct exact_solver
                                                        struct exact_bracket bracket) {
     struct exact_shared *const s = solver->s;
     struct exact_sum all, above, part;
-    const uint32_t peak = exact_count_peak<kCluster>(solver);
+    /* A bracket under the maximum has the maximum's weight above it and its own. */
+    const uint32_t peak =
+        bracket.key_high < exact_key(solver->max) ? 0 : exact_count_peak<kCluster>(solver);
     if (peak) {
         if (threadIdx.x == 0)
             s->result.logit = solver->max;
@@ -322,7 +307,9 @@ static __device__ __noinline__ uint32_t exact_escalate(const struct exact_solver
         if (threadIdx.x == 0)
             s->result.logit = exact_logit(found.key_max);
         __syncthreads();
-        return exact_count_ties(solver, &above, &found, target);
+        struct exact_sum one = {{0, 0, 0}, 0};
+        exact_sum_add(&one, exact_difference(solver, exact_logit(found.key_max)));
+        return exact_count_ties(&above, &one, (uint32_t)found.count, target);
     }
     exact_scan_list<kCluster>(solver, &above, &found, target);
     return 0;

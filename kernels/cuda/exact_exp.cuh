@@ -251,24 +251,37 @@ EXACT_HD void exact_sum_add_times(struct exact_sum *sum, const struct exact_sum 
     sum->inexact += one->inexact ? count : 0;
 }
 
+/* Place of the leading bit of a value above 0. */
+EXACT_HD int exact_top_bit(exact_u128 value) {
+    const uint64_t high = (uint64_t)(value >> 64), low = (uint64_t)value;
+#ifdef __CUDA_ARCH__
+    return high ? 127 - __clzll((long long)high) : 63 - __clzll((long long)low);
+#else
+    return high ? 127 - __builtin_clzll(high) : 63 - __builtin_clzll(low);
+#endif
+}
+
+/* 2^exponent, within the normal numbers. */
+EXACT_HD double exact_power(int exponent) {
+    return exact_double((uint64_t)(exponent + 1023) << 52);
+}
+
 /* The correctly rounded binary64 value, ties to even; lost bits decide ties as bits below would. */
 EXACT_HD double exact_sum_round(const struct exact_sum *sum) {
     const exact_u128 value = (exact_u128)sum->limb[0] + ((exact_u128)sum->limb[1] << 32) +
                              ((exact_u128)sum->limb[2] << 64);
     if (value == 0)
         return 0.0;
-    int top = 127; /* place of the leading bit */
-    while (!(value >> top & 1))
-        top--;
+    const int top = exact_top_bit(value);
     if (top <= 52)
-        return ldexp((double)(uint64_t)value, -96);
+        return (double)(uint64_t)value * exact_power(-96);
     const int cut = top - 52;
     uint64_t kept = (uint64_t)(value >> cut);
     const exact_u128 rest = value & (((exact_u128)1 << cut) - 1);
     const exact_u128 half = (exact_u128)1 << (cut - 1);
     if (rest > half || (rest == half && (sum->inexact != 0 || (kept & 1))))
         kept++;
-    return ldexp((double)kept, cut - 96);
+    return (double)kept * exact_power(cut - 96);
 }
 
 #endif

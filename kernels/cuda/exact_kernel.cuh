@@ -3,6 +3,7 @@
 #define TOPP_KERNELS_CUDA_EXACT_KERNEL_CUH
 
 #include "kernels/cuda/exact_escalate.cuh"
+#include "kernels/cuda/exact_quick.cuh"
 
 /* What becomes of a row; written to the workspace for whoever wants to count. */
 enum exact_path { EXACT_FAST = 0, EXACT_ESCALATED = 1 };
@@ -21,17 +22,27 @@ static __device__ __forceinline__ void exact_open(const struct exact_args *args,
     chunk->rank = rank;
 }
 
-/* Greatest logit of what came first, for the whole block; and shared memory ready for sums. */
-static __device__ __forceinline__ float exact_prepare(struct exact_shared *s,
-                                                      const struct exact_chunk *chunk) {
-    const int32_t warp_max = __reduce_max_sync(~0u, exact_key(exact_max4(exact_first(chunk))));
-    if (exact_lane() == 0)
+/* Extremes of what came first, for the whole block; and shared memory ready for sums. */
+static __device__ __forceinline__ struct exact_early
+exact_prepare(struct exact_shared *s, const struct exact_chunk *chunk) {
+    const float4 x = exact_first(chunk);
+    const int32_t warp_max = __reduce_max_sync(~0u, exact_key(exact_max4(x)));
+    const int32_t warp_min = __reduce_min_sync(~0u, exact_first_min(chunk, x));
+    if (exact_lane() == 0) {
         s->warp_max[threadIdx.x / 32] = warp_max;
+        s->warp_min[threadIdx.x / 32] = warp_min;
+    }
     __syncthreads();
-    const int32_t early_max = __reduce_max_sync(~0u, s->warp_max[exact_lane() % EXACT_WARPS]);
-    if (threadIdx.x == 0)
-        s->coarse.early_max = early_max;
-    return exact_logit(early_max);
+    struct exact_early early;
+    early.max = __reduce_max_sync(~0u, s->warp_max[exact_lane() % EXACT_WARPS]);
+    early.min = __reduce_min_sync(~0u, s->warp_min[exact_lane() % EXACT_WARPS]);
+    if (threadIdx.x == 0) {
+        s->coarse.early_max = early.max;
+        /* A block without logits goes with any row. */
+        s->coarse.narrow_min = chunk->vectors > 0 ? INT32_MIN : INT32_MAX;
+        s->coarse.narrow_max = chunk->vectors > 0 ? INT32_MAX : INT32_MIN;
+    }
+    return early;
 }
 
 /* Sums the row and finds the boundary's bucket, in a second try with a better floor if the first
@@ -42,19 +53,24 @@ static __device__ __forceinline__ void exact_find(struct exact_shared *s,
     const double scale = exact_e_place[threadIdx.x * (EXACT_EACH / 4) % 16];
     const double scale_coarse = exact_e_coarse[exact_lane()];
     const double scale_fine = exact_e_fine[exact_lane()];
-    float least = exact_floor(exact_prepare(s, chunk));
+    const struct exact_early early = exact_prepare(s, chunk);
+    float least = exact_floor(exact_logit(early.max));
+    const bool counted = exact_count_keys(s, chunk, &early);
 #pragma unroll 1
     for (int again = 0;; again++) {
-        const float mine = exact_histogram(s, chunk, least);
+        const float mine = counted && !again ? -CUDART_INF_F : exact_histogram(s, chunk, least);
         const int32_t warp_max = __reduce_max_sync(~0u, exact_key(mine));
         if (exact_lane() == 0)
             atomicMax(&s->coarse.chunk_max, warp_max);
         __syncthreads();
         exact_coarsen(s, chunk, scale);
-        exact_publish();
+        const uint32_t phase = s->phase;
         if (!again)
             exact_meet<kCluster>();
         __syncthreads();
+        if (kCluster && (int32_t)threadIdx.x / 32 < chunk->args->ranks)
+            exact_send(s, exact_coarse_in() + chunk->rank, &s->coarse, sizeof s->coarse,
+                       threadIdx.x / 32, phase);
         if (threadIdx.x < 32)
             exact_locate<kCluster>(s, chunk, p, scale_coarse, scale_fine);
         __syncthreads();
@@ -182,6 +198,13 @@ static __device__ __forceinline__ void exact_write(const struct exact_chunk *chu
     });
 }
 
+static __device__ __forceinline__ void exact_write_quick(const struct exact_chunk *chunk,
+                                                         struct exact_entry last) {
+    quick_each(chunk, [&](float4 x, int32_t v) {
+        exact_write_vector(chunk, x, v, last.logit, last.token, chunk->args->mask_value);
+    });
+}
+
 /* The boundary of the row, into s->result. False: leave the row as it is. Each block may see its
  * own token: what it keeps of ties. */
 template <bool kCluster>
@@ -193,7 +216,7 @@ static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
         return false;
     struct exact_bracket bracket = {INT32_MIN, INT32_MAX, 0.0, 0.0, 0.0};
     bool sure = false;
-    uint32_t ties = 0;
+    uint32_t ties = s->found == EXACT_NARROW ? s->count : 0;
     if (s->found == EXACT_FOUND) {
         const double error = EXACT_WEIGHT_ERROR + chunk->args->vocab * EXACT_BELOW_WEIGHT + 1e-13;
         bracket.target = s->target - s->found_above;
@@ -202,7 +225,7 @@ static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
         exact_bucket_keys(s->found_bits, &bracket);
         ties = exact_settle<kCluster>(s, chunk, &bracket, &sure);
     }
-    if (!sure) {
+    if (!sure && !ties) {
         const struct exact_chunk chunk_copy = *chunk;
         const struct exact_solver solver = {s, &chunk_copy, s->max, p};
         exact_barrier<kCluster>(s, chunk->args->ranks);
@@ -211,7 +234,9 @@ static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
     *escalated = sure ? EXACT_FAST : EXACT_ESCALATED;
     if (ties) {
         const struct exact_chunk chunk_copy = *chunk;
-        const int32_t token = exact_tie<kCluster>(s, &chunk_copy, s->result.logit, ties);
+        const int32_t token = s->found == EXACT_NARROW
+                                  ? exact_tie_known(s, &chunk_copy)
+                                  : exact_tie<kCluster>(s, &chunk_copy, s->result.logit, ties);
         if (threadIdx.x == 0)
             s->result.token = token;
         __syncthreads();
@@ -219,7 +244,7 @@ static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
     return true;
 }
 
-template <bool kCluster>
+template <bool kCluster, bool kQuick>
 static __global__ void __launch_bounds__(EXACT_THREADS, 1)
     exact_row_kernel(const __grid_constant__ struct exact_args args) {
     struct exact_shared *const s = (struct exact_shared *)exact_memory;
@@ -230,11 +255,24 @@ static __global__ void __launch_bounds__(EXACT_THREADS, 1)
     struct exact_chunk chunk;
     exact_open(&args, row, rank, &chunk);
     exact_fetch_first(&chunk); /* before p is needed, which takes its time */
-    if (!(p < 1.0f)) {         /* the whole cluster leaves */
+    if constexpr (kQuick)
+        quick_open(quick_memory(&args));
+    if (!(p < 1.0f)) { /* the whole cluster leaves */
         if (first)
             args.escalated[row] = EXACT_FAST;
         asm volatile("cp.async.wait_all;");
         return;
+    }
+    if constexpr (kQuick) {
+        exact_arrive<true>();
+        const enum quick_outcome outcome = exact_quick(&chunk, p);
+        if (outcome != QUICK_UNSURE) {
+            /* All that others send here has come in: the block may leave before them. */
+            exact_write_quick(&chunk, quick_memory(&args)->result);
+            if (first)
+                args.escalated[row] = outcome == QUICK_SOLVED ? EXACT_ESCALATED : EXACT_FAST;
+            return;
+        }
     }
     exact_barrier_init<kCluster>(s, args.ranks);
     exact_clear(s, &args);
@@ -251,13 +289,19 @@ static __global__ void __launch_bounds__(EXACT_THREADS, 1)
     exact_meet<kCluster>();
 }
 
+#ifdef EXACT_QUICK
+#define EXACT_QUICK_KERNEL (const void *)exact_row_kernel<true, true>
+#else
+#define EXACT_QUICK_KERNEL NULL
+#endif
+
 /* What the launcher needs to know of this build of the kernel. */
 #define EXACT_KERNEL                                                                               \
     {                                                                                              \
-        (const void *)exact_row_kernel<false>, (const void *)exact_row_kernel<true>,               \
-            EXACT_THREADS, sizeof(struct exact_shared),                                            \
+        (const void *)exact_row_kernel<false, false>, (const void *)exact_row_kernel<true, false>, \
+            EXACT_QUICK_KERNEL, EXACT_THREADS, sizeof(struct exact_shared),                        \
             sizeof(struct exact_coarse) + sizeof(struct exact_fine),                               \
-            EXACT_BUCKETS * sizeof(uint32_t),                                                      \
+            EXACT_BUCKETS * sizeof(uint32_t), sizeof(struct quick_shared),                         \
     }
 
 #endif

@@ -1,11 +1,10 @@
-/* One row of `exact` as its blocks see it: shared memory, the block's part of the row, barriers. */
+/* One row of `exact` as its blocks see it: shared memory and the block's part of the row. */
 #ifndef TOPP_KERNELS_CUDA_EXACT_ROW_CUH
 #define TOPP_KERNELS_CUDA_EXACT_ROW_CUH
 
 #include "kernels/cuda/exact_args.h"
 #include "kernels/cuda/exact_exp.cuh"
 
-#include <cooperative_groups.h>
 #include <math_constants.h>
 #include <stdint.h>
 
@@ -23,6 +22,7 @@ enum {
     EXACT_LIST_MOST = 1022,     /* the same of one block, at most */
     EXACT_SHORT_LIST = 128,     /* a block's list in binary64 */
     EXACT_FINAL = 64,           /* tokens compared one by one at the end */
+    EXACT_NARROW_KEYS = 8,      /* of a row that is solved by counts of its keys */
 };
 
 struct exact_entry {
@@ -34,7 +34,7 @@ struct exact_entry {
 struct exact_coarse {
     double mass[EXACT_BINS_COARSE]; /* by logit modulo 64, in units of 2^-31 e^(the logit) */
     int32_t early_max, chunk_max;   /* ordered keys; early: of the part that came first */
-    int32_t pad[2];
+    int32_t narrow_min, narrow_max; /* extreme keys of a chunk that is counted by key */
 };
 
 struct exact_fine {
@@ -53,9 +53,11 @@ struct __align__(16) exact_shared {
     uint32_t low[EXACT_PLACES], high[EXACT_PLACES];
     struct exact_coarse coarse;
     struct exact_fine fine;
-    uint64_t barrier; /* mbarrier: one arrival of each block of the row */
-    uint32_t phase;
-    int32_t warp_max[EXACT_WARPS];
+    uint64_t barrier[2]; /* mbarriers, by turns: one arrival of each block of the row. By turns,
+                            since a block that is ahead may arrive at the next before all have
+                            arrived here at this one. */
+    uint32_t phase;      /* times that all have met */
+    int32_t warp_max[EXACT_WARPS], warp_min[EXACT_WARPS];
     double scan[EXACT_WARPS];
     struct exact_sum warp_sum[EXACT_WARPS];
     struct exact_entry final_list[EXACT_FINAL];
@@ -66,11 +68,13 @@ struct __align__(16) exact_shared {
     float max;
     struct exact_entry result; /* last kept token */
     uint32_t found_slot, found_before;
+    int32_t narrow_low;             /* least key of the window that a block counted in */
+    int32_t ties_before, ties_here; /* of a narrow row's last value: in blocks before, in this */
     /* read by other blocks of the row, on the slow paths only */
     struct exact_sum total[2];
     uint32_t ties;
     int32_t count, key_min, key_max;
-    struct exact_entry list[EXACT_SHORT_LIST];
+    struct exact_entry list[EXACT_SHORT_LIST]; /* or what a block counts by key */
 };
 
 /* A block's part of a row. Vector v holds tokens first + 4v .. first + 4v + 3; the row's first and
@@ -132,142 +136,6 @@ static __device__ __forceinline__ int32_t exact_key(float logit) {
 
 static __device__ __forceinline__ float exact_logit(int32_t key) {
     return __int_as_float(key ^ (key >> 31 & 0x7fffffff));
-}
-
-/* Before the first barrier of the row; the cluster's other blocks may then arrive here. */
-template <bool kCluster>
-static __device__ __forceinline__ void exact_barrier_init(struct exact_shared *s, int32_t ranks) {
-#if __CUDA_ARCH__ >= 900
-    if (kCluster) {
-        if (threadIdx.x == 0) {
-            s->phase = 0;
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(
-                             (uint32_t)__cvta_generic_to_shared(&s->barrier)),
-                         "r"(ranks));
-            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        }
-        asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-    }
-#endif
-    (void)s, (void)ranks;
-}
-
-/* Waits until all blocks of the row have passed exact_barrier_init (or, at the end, have arrived
- * again): orders execution, not memory. */
-template <bool kCluster> static __device__ __forceinline__ void exact_meet() {
-#if __CUDA_ARCH__ >= 900
-    if (kCluster)
-        asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-#endif
-}
-
-template <bool kCluster> static __device__ __forceinline__ void exact_arrive() {
-#if __CUDA_ARCH__ >= 900
-    if (kCluster)
-        asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-#endif
-}
-
-static __device__ __forceinline__ void exact_wait(struct exact_shared *s, uint32_t phase) {
-#if __CUDA_ARCH__ >= 900
-    const uint32_t barrier = (uint32_t)__cvta_generic_to_shared(&s->barrier);
-    uint32_t done = 0;
-    while (!done)
-        asm volatile("{\n"
-                     ".reg .pred done;\n"
-                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, done;\n"
-                     "}"
-                     : "=r"(done)
-                     : "r"(barrier), "r"(phase)
-                     : "memory");
-#endif
-    (void)s, (void)phase;
-}
-
-/* Sends a message to block `rank` of the row: bytes (a multiple of 16) of this block's shared
- * memory to the same address `to` over there, and an arrival at its barrier that is complete once
- * they are in. The message's writers have called exact_publish before. */
-static __device__ __forceinline__ void
-exact_send(struct exact_shared *s, void *to, const void *message, uint32_t bytes, int32_t rank) {
-#if __CUDA_ARCH__ >= 900
-    const uint32_t barrier = (uint32_t)__cvta_generic_to_shared(&s->barrier);
-    const uint32_t target = (uint32_t)__cvta_generic_to_shared(to);
-    const uint32_t source = (uint32_t)__cvta_generic_to_shared(message);
-    asm volatile(
-        "{\n"
-        ".reg .b32 peer, there;\n"
-        "mapa.shared::cluster.u32 peer, %0, %4;\n"
-        "mapa.shared::cluster.u32 there, %1, %4;\n"
-        "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [peer], %3;\n"
-        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [there], [%2], %3, "
-        "[peer];\n"
-        "}" ::"r"(barrier),
-        "r"(target), "r"(source), "r"(bytes), "r"(rank)
-        : "memory");
-#endif
-    (void)s, (void)to, (void)message, (void)bytes, (void)rank;
-}
-
-/* Makes the calling thread's writes to shared memory visible to the copies of exact_send. */
-static __device__ __forceinline__ void exact_publish() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
-}
-
-/* Warp 0 alone sends a message to all blocks and waits for theirs. */
-template <bool kCluster>
-static __device__ __forceinline__ void exact_exchange(struct exact_shared *s, void *to,
-                                                      const void *message, uint32_t bytes,
-                                                      int32_t ranks) {
-    if (!kCluster)
-        return;
-    exact_publish();
-    __syncwarp();
-    const uint32_t phase = s->phase;
-    if ((int32_t)threadIdx.x < ranks)
-        exact_send(s, to, message, bytes, threadIdx.x);
-    exact_wait(s, phase);
-    __syncwarp();
-    if (threadIdx.x == 0)
-        s->phase = phase ^ 1;
-    __syncwarp();
-}
-
-/* A barrier of all blocks of the row; orders shared memory among them. One thread a block releases
- * to each other block: a cluster barrier with release in every thread costs a fence in each. */
-template <bool kCluster>
-static __device__ __forceinline__ void exact_barrier(struct exact_shared *s, int32_t ranks) {
-    __syncthreads();
-#if __CUDA_ARCH__ >= 900
-    if (kCluster) {
-        const uint32_t phase = s->phase;
-        if ((int32_t)threadIdx.x < ranks)
-            asm volatile("{\n"
-                         ".reg .b32 peer;\n"
-                         "mapa.shared::cluster.u32 peer, %0, %1;\n"
-                         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [peer];\n"
-                         "}" ::"r"((uint32_t)__cvta_generic_to_shared(&s->barrier)),
-                         "r"(threadIdx.x)
-                         : "memory");
-        exact_wait(s, phase);
-        __syncthreads(); /* all have read the phase */
-        if (threadIdx.x == 0)
-            s->phase = phase ^ 1;
-    }
-#endif
-    (void)s, (void)ranks;
-}
-
-template <bool kCluster, class T>
-static __device__ __forceinline__ T *exact_peer(T *mine, int32_t rank) {
-#if __CUDA_ARCH__ >= 900
-    if (kCluster)
-        return cooperative_groups::this_cluster().map_shared_rank(mine, rank);
-#endif
-    (void)rank;
-    return mine;
 }
 
 static __device__ __forceinline__ int exact_lane() {

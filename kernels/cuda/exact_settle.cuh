@@ -114,24 +114,23 @@ static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
 template <bool kCluster>
 static __device__ __forceinline__ void exact_share(struct exact_shared *s,
                                                    const struct exact_chunk *chunk) {
-    exact_publish();
     __syncthreads();
     if (!kCluster)
         return;
-    const int32_t ranks = chunk->args->ranks, bits = chunk->args->rank_bits;
+    const int32_t bits = chunk->args->rank_bits, rank = threadIdx.x / 32;
     const struct exact_list *const list = exact_list_out(s);
     const uint32_t phase = s->phase;
-    if ((int32_t)threadIdx.x < ranks) {
-        const int32_t sent = list->count <= exact_list_room(bits) ? list->count : 0;
+    const int32_t sent = list->count <= exact_list_room(bits) ? list->count : 0;
+    if (rank < chunk->args->ranks) /* a warp for each block */
         exact_send(s, exact_list_in<kCluster>(s, chunk->rank, bits), list,
-                   (uint32_t)(sizeof *list + (sent + 1) / 2 * 2 * sizeof(struct exact_entry)),
-                   threadIdx.x);
-    }
+                   (uint32_t)(sizeof *list + (sent + 1) / 2 * 2 * sizeof(struct exact_entry)), rank,
+                   phase);
     exact_wait(s, phase);
     __syncthreads();
     if (threadIdx.x == 0)
-        s->phase = phase ^ 1;
+        s->phase = phase + 1;
 }
+static_assert((int)EXACT_WARPS >= (int)EXACT_GREATEST_CLUSTER, "a warp for each block");
 
 /* Joins the lists' heads, after exact_share. Every warp does it for itself. */
 template <bool kCluster>

@@ -59,17 +59,21 @@ exact_settle_crowd(struct exact_shared *s, const struct exact_chunk *chunk,
     return inside;
 }
 
-/* Which of the row's tokens of this very logit is number `number` (from 1) by id, as this block
- * needs it: its id if it lies here, else INT32_MAX (it lies behind: keep all here) or -1. Counts
- * per group of warp rows (32 vectors) in s->low and s->high. Ends behind a barrier of the row. */
-template <bool kCluster>
-static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
-                                                 const struct exact_chunk *chunk, float logit,
-                                                 uint32_t number) {
+/* Warp rows a slot of exact_tie_count. */
+static __device__ __forceinline__ int32_t exact_tie_group(const struct exact_chunk *chunk) {
+    return (chunk->vectors + 31) / 32 / (2 * EXACT_BUCKETS) + 1;
+}
+
+/* Counts the chunk's tokens of this very logit, per group of warp rows (32 vectors) in s->low and
+ * s->high: the thread's `each` slots hold *mine, those up to its last one are returned. Ends behind
+ * a barrier of the block. */
+static __device__ __noinline__ uint32_t exact_tie_count(struct exact_shared *s,
+                                                        const struct exact_chunk *from, float logit,
+                                                        uint32_t *mine_here) {
+    const struct exact_chunk copy = *from, *const chunk = &copy; /* in registers */
     uint32_t *const slots = s->low; /* low and high are one array of 8 slots a thread */
     const int each = 2 * EXACT_BUCKETS / EXACT_THREADS;
-    const int32_t rows = (chunk->vectors + 31) / 32;
-    const int32_t group = rows / (2 * EXACT_BUCKETS) + 1;
+    const int32_t group = exact_tie_group(chunk);
     for (int i = 0; i < each; i++)
         slots[i * EXACT_THREADS + threadIdx.x] = 0;
     __syncthreads();
@@ -87,17 +91,20 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
     uint32_t sum = 0;
     for (int i = 0; i < each; i++)
         sum += slots[each * threadIdx.x + i];
-    const uint32_t total = exact_scan(sum, (uint32_t *)s->scan);
-    if (threadIdx.x == EXACT_THREADS - 1)
-        s->ties = total;
-    exact_barrier<kCluster>(s, chunk->args->ranks);
-    for (int r = 0; r < chunk->rank; r++) {
-        const uint32_t count = *exact_peer<kCluster>(&s->ties, r);
-        number = number > count ? number - count : 0;
-    }
-    const bool here = number > 0 && number <= s->ties;
-    if (here && total - sum < number && number <= total) {
-        uint32_t before = total - sum;
+    *mine_here = sum;
+    return exact_scan(sum, (uint32_t *)s->scan);
+}
+
+/* After exact_tie_count: the id of the chunk's tie number `number`, from 1 to as many as there are,
+ * into s->result.token. Ends behind a barrier of the block. */
+static __device__ __noinline__ void exact_tie_find(struct exact_shared *s,
+                                                   const struct exact_chunk *chunk, float logit,
+                                                   uint32_t number, uint32_t upto, uint32_t mine) {
+    uint32_t *const slots = s->low;
+    const int each = 2 * EXACT_BUCKETS / EXACT_THREADS;
+    const int32_t group = exact_tie_group(chunk);
+    if (upto - mine < number && number <= upto) {
+        uint32_t before = upto - mine;
         int i = 0;
         while (before + slots[each * threadIdx.x + i] < number)
             before += slots[each * threadIdx.x + i++];
@@ -105,23 +112,23 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
         s->found_before = before;
     }
     __syncthreads();
-    if (here && threadIdx.x < 32) {
+    if (threadIdx.x < 32) {
         uint32_t before = s->found_before;
         for (int32_t row = s->found_slot * group; row < (int32_t)(s->found_slot + 1) * group;
              row++) {
             const int32_t v = row * 32 + threadIdx.x;
             const float4 x = exact_load(chunk, v);
             const float value[4] = {x.x, x.y, x.z, x.w};
-            uint32_t mine = 0, upto;
+            uint32_t here = 0, sum;
             for (int j = 0; j < 4; j++)
-                mine += value[j] == logit;
-            upto = mine;
+                here += value[j] == logit;
+            sum = here;
             for (int step = 1; step < 32; step *= 2) {
-                const uint32_t other = __shfl_up_sync(~0u, upto, step);
-                upto += exact_lane() >= step ? other : 0;
+                const uint32_t other = __shfl_up_sync(~0u, sum, step);
+                sum += exact_lane() >= step ? other : 0;
             }
-            const uint32_t row_total = __shfl_sync(~0u, upto, 31);
-            uint32_t at = before + upto - mine;
+            const uint32_t row_total = __shfl_sync(~0u, sum, 31);
+            uint32_t at = before + sum - here;
             for (int j = 0; j < 4; j++)
                 if (value[j] == logit && ++at == number)
                     s->result.token = chunk->first + 4 * v + j;
@@ -129,9 +136,44 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
         }
     }
     __syncthreads();
+}
+
+/* Which of the row's tokens of this very logit is number `number` (from 1) by id, as this block
+ * needs it: its id if it lies here, else INT32_MAX (it lies behind: keep all here) or -1. Ends
+ * behind a barrier of the row. */
+template <bool kCluster>
+static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
+                                                 const struct exact_chunk *chunk, float logit,
+                                                 uint32_t number) {
+    uint32_t mine;
+    const uint32_t upto = exact_tie_count(s, chunk, logit, &mine);
+    if (threadIdx.x == EXACT_THREADS - 1)
+        s->ties = upto;
+    exact_barrier<kCluster>(s, chunk->args->ranks);
+    for (int r = 0; r < chunk->rank; r++) {
+        const uint32_t count = *exact_peer<kCluster>(&s->ties, r);
+        number = number > count ? number - count : 0;
+    }
+    const bool here = number > 0 && number <= s->ties; /* the same in the whole block */
+    if (here)
+        exact_tie_find(s, chunk, logit, number, upto, mine);
     const int32_t token = here ? s->result.token : number > 0 ? INT32_MAX : -1;
     exact_barrier<kCluster>(s, chunk->args->ranks);
     return token;
+}
+
+/* The same for a narrow row, whose blocks know their counts. */
+static __device__ __noinline__ int32_t exact_tie_known(struct exact_shared *s,
+                                                       const struct exact_chunk *chunk) {
+    const int32_t number = s->count - s->ties_before;
+    if (number <= 0)
+        return -1;
+    if (number >= s->ties_here)
+        return INT32_MAX;
+    uint32_t mine;
+    const uint32_t upto = exact_tie_count(s, chunk, s->result.logit, &mine);
+    exact_tie_find(s, chunk, s->result.logit, (uint32_t)number, upto, mine);
+    return s->result.token;
 }
 
 /* A bracket of one value: how many of its tokens are kept. 0 if that is not certain. */

@@ -48,6 +48,14 @@ static const struct timed_cell cells[] = {
     {"ties=step", 128256, 64, 0.95f},
     {"ties=plateau", 128256, 64, 0.4f},
     {"adjacent", 128256, 64, 0.95f},
+    {"normal", 128256, 16, 0.95f},
+    {"flat=1", 128256, 1, 0.5f},
+    {"flat=1", 128256, 16, 0.5f},
+    {"adjacent", 128256, 1, 0.95f},
+    {"adjacent", 128256, 16, 0.95f},
+    {"forced=1e9@13", 128256, 1, 0.95f},
+    {"ties=step", 128256, 1, 0.95f},
+    {"ties=plateau", 128256, 1, 0.4f},
 };
 
 struct timing {

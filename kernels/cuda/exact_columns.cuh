@@ -1,0 +1,270 @@
+/* What the short way of `exact` works with: weights by steps of 1/128 logit, sums in columns, and
+ * messages between the blocks of a row.
+ *
+ * A logit x lies at step c = rint(128 x), d = x - c / 128 exactly, |d| <= 1/256. Sums are of
+ * integers, 2^31 e^(x - h) with h the start of x's half logit (64 steps): a table for the step, a
+ * polynomial for d. Each lane of a warp sums in its own bank of shared memory: no two atomics of a
+ * warp meet. Error bound: docs/exact.md. */
+#ifndef TOPP_KERNELS_CUDA_EXACT_COLUMNS_CUH
+#define TOPP_KERNELS_CUDA_EXACT_COLUMNS_CUH
+
+#include "kernels/cuda/exact_settle.cuh"
+
+#define EXACT_QUICK_ERROR 1.1e-9     /* of a weight, relative */
+#define EXACT_QUICK_GREATEST 8192.0f /* logits past it go the general way */
+
+enum {
+    QUICK_BINS = 128,    /* a level divides by as many */
+    QUICK_TOP_BINS = 80, /* sent of the first level: 40 logits from a block maximum down */
+    QUICK_STEPS = 64,    /* of 1/128 logit in each half logit */
+    QUICK_STEP_BITS = 7, /* halves of steps in a half logit: 2^7 */
+    QUICK_ROOM = 62,     /* tokens of a block in a list */
+    QUICK_FINAL = 256,   /* tokens compared one by one at the end */
+    QUICK_MESSAGES = 16, /* exchanges until the general way is taken */
+};
+
+/* What blocks send each other. Sizes are multiples of 16 bytes. */
+struct quick_sums {
+    int32_t max_key, min_key;
+    uint32_t base; /* of the first level: see quick_index */
+    uint32_t pad;
+    uint64_t fixed[QUICK_BINS]; /* from the highest down */
+};
+
+struct quick_list {
+    struct exact_list head;
+    struct exact_entry entries[QUICK_ROOM];
+};
+
+union quick_message {
+    struct quick_sums sums;
+    struct quick_list list;
+};
+
+struct quick_candidate {
+    float logit;
+    int32_t token;
+    uint32_t weight, bin;
+};
+
+struct __align__(16) quick_shared {
+    union {
+        uint32_t columns[QUICK_BINS * 2 * 32]; /* bin, low or high halves, lane */
+        struct quick_candidate candidates[EXACT_GREATEST_CLUSTER * QUICK_ROOM];
+    };
+    uint2 table[QUICK_STEPS * 32];                          /* a copy for each lane */
+    union quick_message in[2][EXACT_GREATEST_CLUSTER], out; /* by turns */
+    uint64_t barrier[2];                                    /* mbarriers, by turns */
+    uint64_t totals[QUICK_BINS];
+    uint32_t last[2][QUICK_BINS]; /* of the candidates: low and high halves */
+    struct quick_candidate final_list[QUICK_FINAL];
+    int32_t warp_max[32], warp_min[32];
+    uint32_t ties[4 * 32];
+    struct exact_entry result;
+    int32_t sure, final_count;
+    uint32_t kept, ties_before, ties_here;
+    double target, above; /* of quick_find */
+    int32_t bin;
+};
+
+static __device__ __forceinline__ struct quick_shared *quick_memory(const struct exact_args *args) {
+    return (struct quick_shared *)(exact_cache(args) + args->cached);
+}
+
+/* e^(i / 128) in units of 2^-31: rounded to an integer, and as binary32. */
+static __device__ const uint2 quick_e_step[QUICK_STEPS] = {
+    {0x80000000u, 0x4f000000u}, {0x810100abu, 0x4f010101u}, {0x8204055bu, 0x4f020405u},
+    {0x8309121bu, 0x4f030912u}, {0x84102b01u, 0x4f04102bu}, {0x85195427u, 0x4f051954u},
+    {0x862491b4u, 0x4f062492u}, {0x8731e7d4u, 0x4f0731e8u}, {0x88415abcu, 0x4f08415bu},
+    {0x8952eeaau, 0x4f0952efu}, {0x8a66a7e5u, 0x4f0a66a8u}, {0x8b7c8abbu, 0x4f0b7c8bu},
+    {0x8c949b84u, 0x4f0c949cu}, {0x8daedea0u, 0x4f0daedfu}, {0x8ecb5878u, 0x4f0ecb58u},
+    {0x8fea0d7eu, 0x4f0fea0du}, {0x910b022eu, 0x4f110b02u}, {0x922e3b0au, 0x4f122e3bu},
+    {0x9353bca0u, 0x4f1353bdu}, {0x947b8b85u, 0x4f147b8cu}, {0x95a5ac5au, 0x4f15a5acu},
+    {0x96d223c6u, 0x4f16d224u}, {0x9800f67bu, 0x4f1800f6u}, {0x99322935u, 0x4f193229u},
+    {0x9a65c0b8u, 0x4f1a65c1u}, {0x9b9bc1d4u, 0x4f1b9bc2u}, {0x9cd4315fu, 0x4f1cd431u},
+    {0x9e0f143bu, 0x4f1e0f14u}, {0x9f4c6f55u, 0x4f1f4c6fu}, {0xa08c47a1u, 0x4f208c48u},
+    {0xa1cea220u, 0x4f21cea2u}, {0xa31383d9u, 0x4f231384u}, {0xa45af1e2u, 0x4f245af2u},
+    {0xa5a4f157u, 0x4f25a4f1u}, {0xa6f18761u, 0x4f26f187u}, {0xa840b932u, 0x4f2840b9u},
+    {0xa9928c06u, 0x4f29928cu}, {0xaae70526u, 0x4f2ae705u}, {0xac3e29e3u, 0x4f2c3e2au},
+    {0xad97ff99u, 0x4f2d9800u}, {0xaef48bb0u, 0x4f2ef48cu}, {0xb053d39au, 0x4f3053d4u},
+    {0xb1b5dcd5u, 0x4f31b5ddu}, {0xb31aace8u, 0x4f331aadu}, {0xb4824966u, 0x4f348249u},
+    {0xb5ecb7efu, 0x4f35ecb8u}, {0xb759fe2bu, 0x4f3759feu}, {0xb8ca21d0u, 0x4f38ca22u},
+    {0xba3d289fu, 0x4f3a3d29u}, {0xbbb31863u, 0x4f3bb318u}, {0xbd2bf6f5u, 0x4f3d2bf7u},
+    {0xbea7ca38u, 0x4f3ea7cau}, {0xc026981au, 0x4f402698u}, {0xc1a86698u, 0x4f41a867u},
+    {0xc32d3bb9u, 0x4f432d3cu}, {0xc4b51d90u, 0x4f44b51eu}, {0xc640123cu, 0x4f464012u},
+    {0xc7ce1fe9u, 0x4f47ce20u}, {0xc95f4cd0u, 0x4f495f4du}, {0xcaf39f36u, 0x4f4af39fu},
+    {0xcc8b1d6au, 0x4f4c8b1du}, {0xce25cdcdu, 0x4f4e25ceu}, {0xcfc3b6c7u, 0x4f4fc3b7u},
+    {0xd164ded2u, 0x4f5164dfu},
+};
+
+/* order numbers the halves of steps, in the order of the logits; d is what x lies above its step.
+ */
+struct quick_step {
+    uint32_t order;
+    float d;
+};
+
+static __device__ __forceinline__ struct quick_step quick_step(float x) {
+    struct quick_step step;
+    const float shifted = __fmaf_rn(x, 128.0f, EXACT_MAGIC);
+    step.d = __fmaf_rn(__fadd_rn(shifted, -EXACT_MAGIC), -1.0f / 128.0f, x);
+    step.order = 2 * __float_as_uint(shifted) + (step.d >= 0.0f);
+    return step;
+}
+
+/* 2^31 e^(x - h). */
+static __device__ __forceinline__ uint32_t quick_fixed(const struct quick_shared *q,
+                                                       struct quick_step step) {
+    const uint2 e = q->table[step.order / 2 % QUICK_STEPS * 32 + exact_lane()];
+    float rest = __fmaf_rn(step.d, 1.0f / 6.0f, 0.5f);
+    rest = __fmaf_rn(step.d, __fmul_rn(step.d, rest), step.d); /* e^d - 1 */
+    return e.x + (uint32_t)__float2int_rn(__fmul_rn(__uint_as_float(e.y), rest));
+}
+
+/* The last half step of x's half logit: the base of a level of half logits that starts with x. Far
+ * below any row of this way it stays as far below. */
+static __device__ __forceinline__ uint32_t quick_base(float x) {
+    return quick_step(fmaxf(x, -2.0f * EXACT_QUICK_GREATEST)).order | ((1 << QUICK_STEP_BITS) - 1);
+}
+
+/* How a level divides the logits into bins, the highest first: by half steps, or by keys. Logits
+ * outside have places from QUICK_BINS on. */
+struct quick_level {
+    uint32_t base;
+    int32_t shift;
+    int32_t least; /* by keys: those below are outside */
+    float low;     /* logits are raised to it, which is outside, so that none aliases */
+};
+
+template <bool kKeys>
+static __device__ __forceinline__ uint32_t quick_place(const struct quick_level *level, float x,
+                                                       struct quick_step step) {
+    if (!kKeys)
+        return (level->base - step.order) >> level->shift;
+    const int32_t key = exact_key(x);
+    return key < level->least ? QUICK_BINS : (level->base - (uint32_t)key) >> level->shift;
+}
+
+/* Calls visit(vector, v) for the chunk's vectors of this thread: at most four. */
+template <class Visit>
+static __device__ __forceinline__ void quick_each(const struct exact_chunk *chunk, Visit visit) {
+    const float4 *const cache = exact_cache(chunk->args);
+#pragma unroll 1
+    for (int32_t v = threadIdx.x; v < chunk->vectors; v += EXACT_THREADS)
+        visit(cache[v], v);
+}
+
+static __device__ __forceinline__ void quick_red(uint32_t address, uint32_t value) {
+    asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+/* Columns of even and odd levels: the odd ones over the general way's sums. */
+static __device__ __forceinline__ uint32_t *quick_columns(struct quick_shared *q, int number) {
+    return number & 1 ? (uint32_t *)exact_memory : q->columns;
+}
+static_assert(sizeof(((struct quick_shared *)0)->columns) <=
+                  2 * sizeof(((struct exact_shared *)0)->low),
+              "columns over low and high");
+
+/* Weights (or ones) of the chunk's logits into the columns. Ends behind a barrier of the block. */
+template <bool kKeys, bool kCount>
+static __device__ __forceinline__ void
+quick_sum(const struct quick_shared *q, const struct exact_chunk *chunk,
+          const struct quick_level *level, uint32_t *columns) {
+    const uint32_t column = (uint32_t)__cvta_generic_to_shared(columns + exact_lane());
+    quick_each(chunk, [&](float4 x, int32_t) {
+        const float values[4] = {x.x, x.y, x.z, x.w};
+        uint32_t fixed[4], place[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const float value = fmaxf(values[j], level->low); /* NaN becomes low, too */
+            const struct quick_step step = quick_step(value);
+            fixed[j] = kCount ? 1 : quick_fixed(q, step);
+            place[j] = quick_place<kKeys>(level, value, step);
+        }
+#pragma unroll
+        for (int j = 0; j < 4; j++) { /* atomics last: no load moves up across them */
+            if (place[j] >= QUICK_BINS)
+                continue;
+            quick_red(column + 256 * place[j], fixed[j] & 0xffff);
+            if (!kCount)
+                quick_red(column + 256 * place[j] + 128, fixed[j] >> 16);
+        }
+    });
+    __syncthreads();
+}
+
+/* Adds the columns up into q->out, four threads a bin. Ends behind a barrier of the block. */
+static __device__ __forceinline__ void quick_add_up(struct quick_shared *q,
+                                                    const uint32_t *columns) {
+    if (threadIdx.x < 4 * QUICK_BINS) {
+        const int bin = threadIdx.x / 4;
+        const uint4 *const from = (const uint4 *)(columns + bin * 64 + threadIdx.x % 4 * 8);
+        const int first = bin & 1; /* keeps neighbours out of each other's banks */
+        const uint4 a = from[first], b = from[1 - first], c = from[8 + first], d = from[9 - first];
+        const uint32_t low = (a.x + a.y + a.z + a.w) + (b.x + b.y + b.z + b.w);
+        const uint32_t high = (c.x + c.y + c.z + c.w) + (d.x + d.y + d.z + d.w);
+        uint64_t sum = low + ((uint64_t)high << 16);
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        if (threadIdx.x % 4 == 0)
+            q->out.sums.fixed[bin] = sum;
+    }
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void quick_barriers_init(struct quick_shared *q) {
+#if __CUDA_ARCH__ >= 900
+    for (int i = 0; i < 2; i++)
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(
+                         (uint32_t)__cvta_generic_to_shared(&q->barrier[i]))
+                     : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+    (void)q;
+}
+
+/* 16 bytes to address `to` of this block, as it is in block `rank`, counted by its mbarrier: the
+ * quickest for messages this short. */
+static __device__ __forceinline__ void quick_put(void *to, uint4 value, uint64_t *barrier,
+                                                 int32_t rank) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        ".reg .b32 there, peer;\n"
+        "mapa.shared::cluster.u32 there, %0, %2;\n"
+        "mapa.shared::cluster.u32 peer, %1, %2;\n"
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [there], {%3, %4, %5, "
+        "%6}, [peer];\n"
+        "}" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+        "r"((uint32_t)__cvta_generic_to_shared(barrier)), "r"(rank), "r"(value.x), "r"(value.y),
+        "r"(value.z), "r"(value.w)
+        : "memory");
+#endif
+    (void)to, (void)value, (void)barrier, (void)rank;
+}
+
+/* Exchange number `number`, from 0: sends q->out to all blocks and waits for theirs. They come in
+ * by turns, since a block may send the next before this one has read all. bytes: of each message.
+ * Called behind a barrier of the block. */
+static __device__ __forceinline__ const union quick_message *
+quick_exchange(struct quick_shared *q, const struct exact_chunk *chunk, int number,
+               uint32_t bytes) {
+    const int32_t ranks = chunk->args->ranks, rank = threadIdx.x / 32;
+    const int turn = number & 1;
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                         (uint32_t)__cvta_generic_to_shared(&q->barrier[turn])),
+                     "r"(bytes * ranks)
+                     : "memory");
+#endif
+    if (rank < ranks) /* a warp for each block */
+        for (uint32_t i = exact_lane(); i < bytes / 16; i += 32)
+            quick_put((uint4 *)&q->in[turn][chunk->rank] + i, ((const uint4 *)&q->out)[i],
+                      &q->barrier[turn], rank);
+    exact_wait_for(&q->barrier[turn], number >> 1 & 1);
+    return q->in[turn];
+}
+
+#endif

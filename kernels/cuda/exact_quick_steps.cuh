@@ -1,0 +1,288 @@
+/* Steps of the short way: from a block's sums to the row's, to the boundary's bin, to its tokens.
+ */
+#ifndef TOPP_KERNELS_CUDA_EXACT_QUICK_STEPS_CUH
+#define TOPP_KERNELS_CUDA_EXACT_QUICK_STEPS_CUH
+
+#include "kernels/cuda/exact_columns.cuh"
+
+#define EXACT_E_HALF_DOWN 0x1.368b2fc6f960ap-1     /* e^(-1/2) */
+#define EXACT_E_3_HALVES_DOWN 0x1.c8f87724b5c1dp-3 /* e^(-3/2) */
+
+/* What is known of the boundary; the same in all threads of the row. */
+struct quick_bracket {
+    double target, above, margin;
+    double unit; /* mass of 1 of the fixed-point weights of the boundary's half logit */
+};
+
+static __device__ __forceinline__ void quick_clear(uint32_t *columns) {
+#pragma unroll
+    for (int i = 0; i < QUICK_BINS * 2 * 32 / 4 / EXACT_THREADS; i++)
+        ((uint4 *)columns)[i * EXACT_THREADS + threadIdx.x] = make_uint4(0, 0, 0, 0);
+}
+
+/* Everything zero, the table in place, the barriers ready; while the logits are on their way. */
+static __device__ __forceinline__ void quick_open(struct quick_shared *q) {
+    uint2 steps[QUICK_STEPS / EXACT_WARPS];
+#pragma unroll
+    for (int i = 0; i < QUICK_STEPS / EXACT_WARPS; i++)
+        steps[i] = quick_e_step[threadIdx.x / 32 + i * EXACT_WARPS];
+#pragma unroll
+    for (int number = 0; number < 2; number++)
+        quick_clear(quick_columns(q, number));
+    if (threadIdx.x < 2 * QUICK_BINS)
+        q->last[0][threadIdx.x] = 0;
+    if (threadIdx.x == 0) {
+        quick_barriers_init(q);
+        q->sure = q->final_count = 0;
+    }
+#pragma unroll
+    for (int i = 0; i < QUICK_STEPS / EXACT_WARPS; i++)
+        q->table[(threadIdx.x / 32 + i * EXACT_WARPS) * 32 + exact_lane()] = steps[i];
+}
+
+/* Least of a vector's tokens that exist; `first`: its first token's id. */
+static __device__ __noinline__ float quick_min_partial(float4 x, int32_t first, int32_t vocab) {
+    const float values[4] = {x.x, x.y, x.z, x.w};
+    float min = CUDART_INF_F;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        min = first + j >= 0 && first + j < vocab ? fminf(min, values[j]) : min;
+    return min;
+}
+
+/* The block's extreme keys into q->out; returns the greatest, behind a barrier of the block. */
+static __device__ __forceinline__ int32_t quick_extremes(struct quick_shared *q,
+                                                         const struct exact_chunk *chunk) {
+    float max = -CUDART_INF_F, min = CUDART_INF_F;
+    quick_each(chunk, [&](float4 x, int32_t v) {
+        max = fmaxf(max, exact_max4(x));
+        min = fminf(min,
+                    exact_whole(chunk, chunk->first + 4 * v)
+                        ? fminf(fminf(x.x, x.y), fminf(x.z, x.w))
+                        : quick_min_partial(x, chunk->first + 4 * v, (int32_t)chunk->args->vocab));
+    });
+    const int32_t warp_max = __reduce_max_sync(~0u, exact_key(max));
+    const int32_t warp_min = __reduce_min_sync(~0u, exact_key(min));
+    if (exact_lane() == 0) {
+        q->warp_max[threadIdx.x / 32] = warp_max;
+        q->warp_min[threadIdx.x / 32] = warp_min;
+    }
+    __syncthreads();
+    const int32_t max_key = __reduce_max_sync(~0u, q->warp_max[exact_lane() % EXACT_WARPS]);
+    const int32_t min_key = __reduce_min_sync(~0u, q->warp_min[exact_lane() % EXACT_WARPS]);
+    if (threadIdx.x == 0) {
+        q->out.sums.max_key = max_key;
+        q->out.sums.min_key = min_key;
+        q->out.sums.base = quick_base(exact_logit(max_key));
+    }
+    return max_key;
+}
+
+/* The row's sums of each bin into q->totals, four threads a bin. At the first level blocks' bins
+ * start with their own maxima, the row's with base. Ends behind a barrier of the block. */
+static __device__ __forceinline__ void quick_total(struct quick_shared *q,
+                                                   const union quick_message *in, int32_t ranks,
+                                                   bool first, uint32_t base) {
+    if (threadIdx.x < 4 * QUICK_BINS) {
+        const uint32_t bin = threadIdx.x / 4;
+        uint64_t sum = 0;
+#pragma unroll
+        for (int i = 0; i < EXACT_GREATEST_CLUSTER / 4; i++) {
+            const int32_t rank = threadIdx.x % 4 + 4 * i;
+            if (rank < ranks) {
+                const uint32_t place =
+                    first ? bin - ((base - in[rank].sums.base) >> QUICK_STEP_BITS) : bin;
+                const uint32_t most = first ? QUICK_TOP_BINS : QUICK_BINS;
+                sum += place < most ? in[rank].sums.fixed[place] : 0;
+            }
+        }
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        if (threadIdx.x % 4 == 0)
+            q->totals[bin] = sum;
+    }
+    __syncthreads();
+}
+
+/* In every warp, four bins a lane: the first bin at which the running mass, above and all, reaches
+ * the target (or p times the total, if p >= 0, which sets the target); -1 if none does. *above
+ * becomes the mass above that bin. */
+static __device__ __forceinline__ int quick_reach(const double (&mass)[4], double p, double *target,
+                                                  double *above) {
+    const int lane = exact_lane();
+    const double upto = exact_upto((mass[0] + mass[1]) + (mass[2] + mass[3]));
+    if (p >= 0.0)
+        *target = p * __shfl_sync(~0u, upto, 31);
+    const uint32_t reached = __ballot_sync(~0u, *above + upto >= *target);
+    if (!reached)
+        return -1;
+    const double before = __shfl_up_sync(~0u, upto, 1);
+    double here = *above + (lane ? before : 0.0);
+    int bin = 4 * lane;
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        const bool past = bin == 4 * lane + i && here + mass[i] < *target;
+        here = past ? here + mass[i] : here;
+        bin += past;
+    }
+    const int owner = __ffs(reached) - 1;
+    *above = __shfl_sync(~0u, here, owner);
+    return __shfl_sync(~0u, bin, owner);
+}
+
+/* Warp 0, from q->totals: the boundary's bin for all, into *bin, *target and *above. mass of bin
+ * 4 l + i: total * scale (of lane l) * steps[i - 1]. False if there is none. Ends behind a barrier
+ * of the block. */
+static __device__ __forceinline__ bool quick_find(struct quick_shared *q, double scale,
+                                                  const double (&steps)[3], double p,
+                                                  struct quick_bracket *found, int *bin) {
+    if (threadIdx.x < 32) {
+        double mass[4], target = found->target, above = found->above;
+        mass[0] = (double)q->totals[4 * exact_lane()] * scale;
+#pragma unroll
+        for (int i = 1; i < 4; i++)
+            mass[i] = (double)q->totals[4 * exact_lane() + i] * (scale * steps[i - 1]);
+        const int reached = quick_reach(mass, p, &target, &above);
+        if (threadIdx.x == 0) {
+            q->bin = reached;
+            q->target = target;
+            q->above = above;
+        }
+    }
+    __syncthreads();
+    *bin = q->bin;
+    found->target = q->target;
+    found->above = q->above;
+    return *bin >= 0;
+}
+
+/* Lists the chunk's tokens in one bin of a level. Ends behind a barrier of the block. */
+template <bool kKeys>
+static __device__ __forceinline__ void quick_gather(struct quick_shared *q,
+                                                    const struct exact_chunk *chunk,
+                                                    const struct quick_level *level, uint32_t bin) {
+    struct quick_list *const list = &q->out.list;
+    if (threadIdx.x == 0) {
+        list->head.count = 0;
+        list->head.key_min = INT32_MAX;
+        list->head.key_max = INT32_MIN;
+    }
+    __syncthreads();
+    int32_t key_min = INT32_MAX, key_max = INT32_MIN, unlisted = 0;
+    quick_each(chunk, [&](float4 x, int32_t v) {
+        const float values[4] = {x.x, x.y, x.z, x.w};
+        uint32_t in = 0;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const float value = fmaxf(values[j], level->low);
+            in |= quick_place<kKeys>(level, value, quick_step(value)) == bin ? 1u << j : 0;
+        }
+#pragma unroll 1
+        for (; in; in &= in - 1) {
+            const int j = __ffs(in) - 1;
+            const float value = j == 0 ? x.x : j == 1 ? x.y : j == 2 ? x.z : x.w;
+            key_min = min(key_min, exact_key(value));
+            key_max = max(key_max, exact_key(value));
+            if (*(volatile int32_t *)&list->head.count > QUICK_ROOM) {
+                unlisted++;
+                continue;
+            }
+            const int32_t place = atomicAdd(&list->head.count, 1);
+            if (place < QUICK_ROOM) {
+                list->entries[place].logit = value;
+                list->entries[place].token = chunk->first + 4 * v + j;
+            }
+        }
+    });
+    if (__any_sync(~0u, key_min <= key_max)) {
+        key_min = __reduce_min_sync(~0u, key_min);
+        key_max = __reduce_max_sync(~0u, key_max);
+        unlisted = __reduce_add_sync(~0u, unlisted);
+        if (exact_lane() == 0) {
+            atomicMin(&list->head.key_min, key_min);
+            atomicMax(&list->head.key_max, key_max);
+            if (unlisted)
+                atomicAdd(&list->head.count, unlisted);
+        }
+    }
+    __syncthreads();
+}
+
+/* All listed tokens of the row side by side with their weights, and these summed in bins of keys
+ * from key_max down. Ends behind a barrier. */
+static __device__ __forceinline__ void quick_collect(struct quick_shared *q,
+                                                     const union quick_message *in, int32_t ranks,
+                                                     int32_t count, int32_t key_max, int shift) {
+    const int lane = exact_lane();
+    int32_t upto = count; /* of the lane's block; then of all blocks up to it */
+#pragma unroll
+    for (int step = 1; step < EXACT_GREATEST_CLUSTER; step *= 2) {
+        const int32_t other = __shfl_up_sync(~0u, upto, step);
+        if (lane >= step)
+            upto += other;
+    }
+#pragma unroll 1
+    for (int rank = threadIdx.x / 32; rank < ranks; rank += EXACT_WARPS) {
+        const int32_t many = __shfl_sync(~0u, count, rank);
+        const int32_t base = __shfl_sync(~0u, upto, rank) - many;
+#pragma unroll 1
+        for (int place = lane; place < many; place += 32) {
+            const struct exact_entry entry = in[rank].list.entries[place];
+            const uint32_t weight = quick_fixed(q, quick_step(entry.logit));
+            const uint32_t bin = (uint32_t)(key_max - exact_key(entry.logit)) >> shift;
+            atomicAdd(&q->last[0][bin], weight & 0xffff);
+            atomicAdd(&q->last[1][bin], weight >> 16);
+            *(uint4 *)&q->candidates[base + place] =
+                make_uint4(__float_as_uint(entry.logit), (uint32_t)entry.token, weight, bin);
+        }
+    }
+    __syncthreads();
+}
+
+/* The boundary among the candidates. Ends behind a barrier of the block. */
+static __device__ __forceinline__ bool quick_settle(struct quick_shared *q, int32_t count,
+                                                    struct quick_bracket *found) {
+    const int lane = exact_lane();
+    double mass[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        mass[i] = (double)(q->last[0][4 * lane + i] + ((uint64_t)q->last[1][4 * lane + i] << 16)) *
+                  found->unit;
+    const int bin = quick_reach(mass, -1.0, &found->target, &found->above);
+    if (bin < 0)
+        return false;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < count; i += EXACT_THREADS) {
+        const uint4 candidate = *(const uint4 *)&q->candidates[i];
+        if (candidate.w == (uint32_t)bin) {
+            const int32_t place = atomicAdd(&q->final_count, 1);
+            if (place < QUICK_FINAL)
+                *(uint4 *)&q->final_list[place] = candidate;
+        }
+    }
+    __syncthreads();
+    const int final_count = q->final_count;
+    if ((int)threadIdx.x < final_count && final_count <= QUICK_FINAL) {
+        const struct quick_candidate mine = q->final_list[threadIdx.x];
+        uint64_t sum = 0;
+#pragma unroll 1
+        for (int j = 0; j < final_count; j++) {
+            const struct quick_candidate other = q->final_list[j];
+            const bool upto = other.logit > mine.logit ||
+                              (other.logit == mine.logit && other.token <= mine.token);
+            sum += upto ? other.weight : 0;
+        }
+        const double here = found->above + (double)sum * found->unit - found->target;
+        const double above =
+            found->above + (double)(sum - mine.weight) * found->unit - found->target;
+        if (here > found->margin && -above > found->margin) {
+            q->result.logit = mine.logit;
+            q->result.token = mine.token;
+            q->sure = 1;
+        }
+    }
+    __syncthreads();
+    return q->sure;
+}
+
+#endif
