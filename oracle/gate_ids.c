@@ -59,8 +59,7 @@ static void judge_places(const struct gate_ids_case *the_case, int64_t index,
     for (int64_t launch = 0; launch < the_case->launches; launch++) {
         const int64_t id = id_of(the_case, launch, index);
         const bool in_range = id >= 0 && id < the_case->vocab;
-        if (in_range && (oracle->status != NUCLEUS_OK ||
-                         (input[id] > -INFINITY && nucleus_keeps(oracle, input[id], id))))
+        if (in_range && (oracle->status != NUCLEUS_OK || nucleus_keeps(oracle, input[id], id)))
             continue;
         row->outside++;
         if (row->rule == GATE_RULE_OUT_OF_RANGE ||
@@ -110,7 +109,7 @@ static void judge_frequencies(const struct gate_ids_case *the_case, int64_t inde
         seen[id_of(the_case, launch, index)]++;
     int64_t count = 0;
     for (int64_t t = 0; !row->no_memory && t < the_case->vocab && count < oracle->kept; t++)
-        if (input[t] > -INFINITY && nucleus_keeps(oracle, input[t], t))
+        if (nucleus_keeps(oracle, input[t], t))
             tokens[count++] = (struct ranked){input[t], t, seen[t]};
     if (!row->no_memory) {
         qsort(tokens, (size_t)count, sizeof *tokens, by_rank);
