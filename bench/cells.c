@@ -1,6 +1,5 @@
 #include "bench/cells.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,86 +119,17 @@ static enum tb_status collect_inputs(struct builder *b) {
     return TB_OK;
 }
 
-static bool has_whole(const struct profile_whole *list, int64_t value) {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->at[i] == value)
-            return true;
-    return false;
-}
-
 static bool entry_has(const struct builder *b, const struct profile_entry *entry,
                       const struct input_key *key) {
     if (entry->kind == CELL_GUMBEL_STATISTIC || entry->padding != key->padding ||
-        !has_whole(&entry->batch, key->batch))
+        !profile_has_whole(&entry->batch, key->batch))
         return false;
     for (size_t f = 0; f < family_count(b, entry); f++) {
         const struct family *family = family_at(b, entry, f);
         if (!strcmp(family->text, key->family->text))
-            return family->kind == FAMILY_CAPTURED || has_whole(&entry->vocab, key->vocab);
+            return family->kind == FAMILY_CAPTURED || profile_has_whole(&entry->vocab, key->vocab);
     }
     return false;
-}
-
-static bool expect_meets(const struct profile_expect *expect, const struct cell *cell,
-                         const char *kernel, const char *family) {
-    if (fnmatch(expect->kernel, kernel, 0) || fnmatch(expect->family, family, 0))
-        return false;
-    if (expect->vocab.count && !has_whole(&expect->vocab, cell->vocab))
-        return false;
-    if (expect->batch.count && !has_whole(&expect->batch, cell->batch))
-        return false;
-    if (expect->p.count == 0)
-        return true;
-    for (size_t i = 0; cell->kind == CELL_TOPP && i < expect->p.count; i++)
-        if (expect->p.at[i] == cell->p)
-            return true;
-    return false;
-}
-
-static void set_expectation(struct builder *b, struct cell *cell) {
-    const char *kernel = cell->kind == CELL_TOPP ? cell->topp->name : cell->gumbel->name;
-    char family[FAMILY_TEXT_BYTES];
-    if (cell->kind == CELL_GUMBEL_STATISTIC)
-        snprintf(family, sizeof family, "statistic=%s", cell->statistic);
-    else
-        snprintf(family, sizeof family, "%s", cell->family.text);
-    cell->expect = EXPECT_ACCEPT;
-    for (size_t i = 0; i < b->profile->expect_count; i++) {
-        const struct profile_expect *expect = &b->profile->expects[i];
-        if (!expect_meets(expect, cell, kernel, family))
-            continue;
-        b->used[i] = true;
-        cell->expect = expect->expect;
-        cell->either_share = expect->share;
-        snprintf(cell->expect_rule, sizeof cell->expect_rule, "%s", expect->rule);
-        snprintf(cell->expect_why, sizeof cell->expect_why, "%s", expect->why);
-        return;
-    }
-}
-
-/* Longer than any name of limits this parser lets through would be a bug of those limits. */
-static bool name_cell(struct cell *cell, const struct plan *plan) {
-    char stride[32] = "", modes[40] = "";
-    int length;
-    if (cell->stride != cell->vocab)
-        snprintf(stride, sizeof stride, "/stride:%lld", (long long)cell->stride);
-    if (cell->l2 != L2_NONE)
-        snprintf(modes, sizeof modes, "/l2:%s/launch:%s", cell_l2_name(cell->l2),
-                 cell_launch_name(cell->launch));
-    if (cell->kind == CELL_TOPP)
-        length = snprintf(cell->name, sizeof cell->name,
-                          "topp/%s/%s/vocab:%lld/batch:%lld%s/p:%s/device:%s%s", cell->topp->name,
-                          cell->family.text, (long long)cell->vocab, (long long)cell->batch, stride,
-                          cell->p_text, plan->device, modes);
-    else if (cell->kind == CELL_GUMBEL)
-        length = snprintf(cell->name, sizeof cell->name,
-                          "gumbel/%s/%s/vocab:%lld/batch:%lld%s/temperature:%s/device:%s%s",
-                          cell->gumbel->name, cell->family.text, (long long)cell->vocab,
-                          (long long)cell->batch, stride, cell->p_text, plan->device, modes);
-    else
-        length = snprintf(cell->name, sizeof cell->name, "gumbel/%s/statistic=%s/device:%s",
-                          cell->gumbel->name, cell->statistic, plan->device);
-    return length > 0 && (size_t)length < sizeof cell->name;
 }
 
 /* Adds a copy of the cell, named and with its expectation. */
@@ -217,8 +147,8 @@ static enum tb_status add_cell(struct builder *b, const struct cell *cell) {
     }
     struct cell *added = &plan->cells[plan->count++];
     *added = *cell;
-    set_expectation(b, added);
-    if (!name_cell(added, plan))
+    cell_set_expectation(b->profile, added, b->used);
+    if (!cell_set_name(added, plan))
         return fail_at(b, TB_UNREADABLE, "matrix", "a cell's name is too long: ", added->name);
     if (added->kind != CELL_TOPP)
         added->p_text[0] = '\0'; /* it held the temperature's text until here */
@@ -262,29 +192,6 @@ static bool set_variant(const struct builder *b, enum cell_kind kind, size_t i, 
     else
         cell->gumbel = gumbel_variants(&count)[i];
     return (kind == CELL_TOPP ? cell->topp->device : cell->gumbel->device) == device;
-}
-
-/* The name that a profile gives to an extra variant, NULL for any other name. */
-static const char *extra_name(const char *name) {
-    static const char prefix[] = "plugin:";
-    return name && !strncmp(name, prefix, sizeof prefix - 1) ? name + sizeof prefix - 1 : NULL;
-}
-
-static bool names_extras(const struct profile_entry *entry) {
-    for (size_t i = 0; !entry->kernels.all && i < entry->kernels.count; i++)
-        if (extra_name(entry->kernels.at[i]))
-            return true;
-    return false;
-}
-
-/* Is it of this kind and device and, where a name is given, of that name? */
-static bool extra_fits(const struct plan_extra *extra, enum cell_kind kind,
-                       enum kernel_device device, const char *name) {
-    if ((kind == CELL_TOPP) != (extra->variant != NULL))
-        return false;
-    const enum kernel_device own = extra->variant ? extra->variant->device : extra->gumbel->device;
-    return own == device &&
-           (!name || !strcmp(name, extra->variant ? extra->variant->name : extra->gumbel->name));
 }
 
 /* Calls for all extras, or the one of that name; *found: there was one. */
@@ -346,7 +253,7 @@ static enum tb_status each_kernel(struct builder *b, const struct profile_entry 
     if (status == TB_OK && !any)
         return fail_at(b, TB_UNREADABLE, "matrix", "this build has no variant for device ",
                        b->plan->device);
-    if (status == TB_OK && !names_extras(entry))
+    if (status == TB_OK && !entry_names_extras(entry))
         status = each_extra(b, entry, NULL, cell, &any);
     return status;
 }
@@ -387,7 +294,7 @@ static enum tb_status add_entry(struct builder *b, const struct profile_entry *e
 /* Of the extras: all, or those that the entry names. */
 static bool extra_wanted(const struct builder *b, const struct profile_entry *entry,
                          const struct plan_extra *extra) {
-    bool wanted = !names_extras(entry);
+    bool wanted = !entry_names_extras(entry);
     for (size_t i = 0; !wanted && i < entry->kernels.count; i++)
         wanted = extra_name(entry->kernels.at[i]) && extra->gumbel &&
                  !strcmp(extra_name(entry->kernels.at[i]), extra->gumbel->name);

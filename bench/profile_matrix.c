@@ -15,7 +15,7 @@
     } while (0)
 
 static bool known_kernel(enum cell_kind kind, const char *name, enum profile_device device) {
-    if (!strncmp(name, "plugin:", 7)) /* known when --plugin is: cells.c */
+    if (!strncmp(name, "plugin:", 7)) /* known when --plugin is: cells_extra.c */
         return name[7] != '\0';
     for (int d = KERNEL_DEVICE_CPU; d <= KERNEL_DEVICE_CUDA; d++) {
         const bool wanted = device == PROFILE_ANY || (device == PROFILE_CPU) == !d;
