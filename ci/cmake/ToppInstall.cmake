@@ -18,6 +18,8 @@ install(FILES "${CMAKE_SOURCE_DIR}/kernels/plugin.h" "${CMAKE_SOURCE_DIR}/kernel
               "${CMAKE_SOURCE_DIR}/kernels/gumbel.h"
         DESTINATION include/topp-bench/kernels)
 install(DIRECTORY "${CMAKE_SOURCE_DIR}/docs/examples" DESTINATION share/topp-bench)
+install(DIRECTORY "${CMAKE_SOURCE_DIR}/ci/slurm" DESTINATION share/topp-bench
+        USE_SOURCE_PERMISSIONS)
 install(FILES "${CMAKE_SOURCE_DIR}/README.md" DESTINATION share/topp-bench)
 
 foreach(program IN LISTS TOPP_PROGRAMS)
