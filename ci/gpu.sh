@@ -1,5 +1,6 @@
 # Shared by the ci/gpu-* scripts; sourced, not run. They need a GPU, and either the build tools or, in
-# TOPP_PROGRAMS, a folder with the programs already built (bench_topp, perfwatch and gpu_*).
+# TOPP_PROGRAMS, a folder with the programs already built (bench_topp, perfwatch, gpu_*, and the
+# libraries of tests/plugins in plugins/).
 
 # Sets `programs` to a folder that holds the named build targets.
 gpu_programs() {
@@ -14,8 +15,9 @@ gpu_programs() {
   mkdir -p "$programs"
   for target in "$@"; do
     path=$(find "$build/bench" "$build/ci" "$build/tests" -name "$target" -type f -perm -u+x | head -n 1)
-    ln -sf "$(realpath "$path")" "$programs/$target"
+    [ -z "$path" ] || ln -sf "$(realpath "$path")" "$programs/$target"
   done
+  ln -sfn "$(realpath "$build/tests/plugins")" "$programs/plugins"
 }
 
 # What every report begins with.
@@ -31,13 +33,8 @@ gpu_header() {
 gpu_sanitize() {
   local tool=$1 log code=0
   shift
-  local -a filter=()
-  # memcheck of CUDA 13.0 takes every bulk copy between the blocks of a cluster for an invalid write,
-  # right ones too (gpu_false_report is one): the one kernel that makes them is left to the
-  # other three tools, and its twin without clusters is checked.
-  [ "$tool" = memcheck ] && filter=(--kernel-name-exclude kns=exact_row_kernelILb1E)
   log=$(mktemp)
-  compute-sanitizer --error-exitcode 9 --tool "$tool" "${filter[@]}" "$@" >"$log" 2>&1 || code=$?
+  compute-sanitizer --error-exitcode 9 --tool "$tool" "$@" >"$log" 2>&1 || code=$?
   [ "$code" -eq 0 ] || cat "$log"
   printf '%-10s %s: %s\n' "$tool" "$(basename "$1") ${*:2}" "$(grep -E 'SUMMARY' "$log" | tail -n 1 | sed 's/^=* *//')"
   rm -f "$log"
