@@ -162,28 +162,36 @@ struct lines {
     size_t used;
 };
 
-static void put_line(struct lines *lines, const char *name, const char *value) {
-    const size_t room = sizeof lines->text - lines->used;
-    const int length = snprintf(lines->text + lines->used, room, "%s=%s\n", name, value);
-    if (length > 0 && (size_t)length < room)
-        lines->used += (size_t)length;
+/* What does not fit any more is left out on both sides alike. */
+static void put_line(struct lines *lines, const char *name, const char *value, size_t bytes) {
+    const size_t length = strlen(name);
+    if (lines->used + length + bytes + 3 > sizeof lines->text)
+        return;
+    char *at = lines->text + lines->used;
+    memcpy(at, name, length);
+    at[length] = '=';
+    memcpy(at + length + 1, value, bytes);
+    at[length + 1 + bytes] = '\n';
+    lines->used += length + bytes + 2;
+    lines->text[lines->used] = '\0';
 }
 
 static void put_setting(struct lines *lines, const char *name, struct json_span text) {
     char value[512];
     int64_t whole;
     struct json_scan scan = json_scan_of(text.at, text.length);
-    if (is_string(text))
+    if (is_string(text)) {
         text_of(text, value, sizeof value);
-    else if (is_number(text) && json_scan_integer(&scan, &whole))
-        snprintf(value, sizeof value, "%" PRId64, whole);
-    else if (is_number(text)) /* the number, however it is spelled */
+    } else if (is_number(text) && (!json_scan_integer(&scan, &whole) || !json_scan_done(&scan))) {
+        /* The number, however it is spelled. */
         snprintf(value, sizeof value, "%.17g", number_of(text, (double)NAN));
-    else if (is_word(text, "true") || is_word(text, "false"))
-        snprintf(value, sizeof value, "%.*s", (int)text.length, text.at);
-    else
+    } else if (is_number(text) || is_word(text, "true") || is_word(text, "false")) {
+        put_line(lines, name, text.at, text.length);
         return;
-    put_line(lines, name, value);
+    } else {
+        return;
+    }
+    put_line(lines, name, value, strlen(value));
 }
 
 /* One hash over the inputs' bytes, one over the masks, of all draws; "" when none has it. */
@@ -231,7 +239,7 @@ static bool read_settings(const struct fields *fields, struct result_cell *cell)
     if (!hash_draws(fields->at[INPUTS], inputs, cell->masks))
         return false;
     if (inputs[0])
-        put_line(&lines, "input_sha256", inputs);
+        put_line(&lines, "input_sha256", inputs, strlen(inputs));
     cell->settings = strdup(lines.text);
     return cell->settings != NULL;
 }

@@ -49,17 +49,20 @@ static bool read_reals(struct json_scan *scan, struct sample_buffer *buffer, boo
                        size_t *count, struct cell_defect *defect) {
     if (json_scan_peek(scan) != JSON_SCAN_ARRAY)
         return json_scan_skip(scan, NULL);
-    *count = 0;
-    for (json_scan_array(scan); json_scan_item(scan); ++*count) {
-        double value = (double)NAN;
+    json_scan_array(scan);
+    for (*count = 0;;) {
         if (*count == buffer->room && !grow(buffer))
             return no_memory(defect);
-        const bool number = json_scan_peek(scan) == JSON_SCAN_NUMBER;
-        if (!(number ? json_scan_number(scan, &value) : json_scan_skip(scan, NULL)))
+        double *values = (cycles ? buffer->cycles : buffer->set.time) + *count;
+        *count += json_scan_numbers(scan, values, buffer->room - *count);
+        if (*count == buffer->room && !scan->bad)
+            continue;
+        if (!json_scan_item(scan))
+            return !scan->bad;
+        (cycles ? buffer->cycles : buffer->set.time)[(*count)++] = (double)NAN;
+        if (!json_scan_skip(scan, NULL))
             return false;
-        (cycles ? buffer->cycles : buffer->set.time)[*count] = value;
     }
-    return !scan->bad;
 }
 
 static bool read_counts(struct json_scan *scan, struct sample_buffer *buffer, bool draws,
@@ -67,19 +70,22 @@ static bool read_counts(struct json_scan *scan, struct sample_buffer *buffer, bo
     static const char wrong[] = "a block or draw of its samples is no number from 0 on";
     if (json_scan_peek(scan) != JSON_SCAN_ARRAY)
         return json_scan_skip(scan, NULL);
-    *count = 0;
-    for (json_scan_array(scan); json_scan_item(scan); ++*count) {
-        int64_t value = -1;
+    json_scan_array(scan);
+    for (*count = 0;;) {
         if (*count == buffer->room && !grow(buffer))
             return no_memory(defect);
-        if (json_scan_peek(scan) == JSON_SCAN_NONE)
-            return json_scan_skip(scan, NULL);
-        if (!json_scan_integer(scan, &value) || value < 0 ||
-            value > (draws ? MOST_DRAW : MOST_BLOCK))
+        int32_t *values = (draws ? buffer->set.draw : buffer->set.block) + *count;
+        *count +=
+            json_scan_counts(scan, values, buffer->room - *count, draws ? MOST_DRAW : MOST_BLOCK);
+        if (scan->bad)
             return complain(defect, wrong);
-        (draws ? buffer->set.draw : buffer->set.block)[*count] = (int32_t)value;
+        if (*count == buffer->room)
+            continue;
+        if (!json_scan_item(scan))
+            return !scan->bad;
+        return json_scan_peek(scan) == JSON_SCAN_NONE ? json_scan_skip(scan, NULL)
+                                                      : complain(defect, wrong);
     }
-    return !scan->bad;
 }
 
 /* Values above 0 only; the others are counted. */

@@ -188,6 +188,121 @@ bool json_scan_item(struct json_scan *scan) {
     return next(scan, ']');
 }
 
+/* Any spelling, whatever the locale. */
+static bool slow_number(struct json_span text, double *value) {
+    static locale_t plain;
+    char copy[NUMBER_BYTES];
+    locale_t known = __atomic_load_n(&plain, __ATOMIC_ACQUIRE);
+    if (!known) {
+        known = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+        __atomic_store_n(&plain, known, __ATOMIC_RELEASE); /* a race leaves two alike */
+    }
+    if (!known || text.length >= sizeof copy)
+        return false;
+    memcpy(copy, text.at, text.length);
+    copy[text.length] = '\0';
+    *value = strtod_l(copy, NULL, known);
+    return isfinite(*value);
+}
+
+/* Digits from here on, taken into the mantissa; false when there is none. */
+static bool take_digits(struct json_scan *scan, uint64_t *mantissa, int *used) {
+    const char *at = scan->at;
+    uint64_t value = *mantissa;
+    for (; at < scan->end && is_digit(*at); at++) {
+        value = 10 * value + (uint64_t)(*at - '0');
+        *used += value > 0;
+    }
+    const bool any = at > scan->at;
+    scan->at = at;
+    *mantissa = value;
+    return any || fail(scan);
+}
+
+/* A number begins here. */
+static bool read_number(struct json_scan *scan, double *value) {
+    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    const char *begin = scan->at;
+    uint64_t mantissa = 0;
+    int used = 0;
+    ptrdiff_t after = 0;
+    scan->at += *begin == '-';
+    scan->fresh = false;
+    if (here(scan) == '0')
+        scan->at++;
+    else if (!take_digits(scan, &mantissa, &used))
+        return false;
+    if (here(scan) == '.') {
+        const char *point = ++scan->at;
+        if (!take_digits(scan, &mantissa, &used))
+            return false;
+        after = scan->at - point;
+    }
+    const bool exponent = here(scan) == 'e' || here(scan) == 'E';
+    /* Both factors are exact, so the one division rounds rightly. */
+    if (!exponent && used <= 18 && mantissa <= (UINT64_C(1) << 53) && after <= 22) {
+        *value = (double)mantissa / powers[after];
+        *value = *begin == '-' ? -*value : *value;
+        return true;
+    }
+    scan->at = begin;
+    if (!skip_number(scan))
+        return false;
+    const struct json_span text = {begin, (size_t)(scan->at - begin)};
+    return slow_number(text, value) || fail(scan);
+}
+
+bool json_scan_number(struct json_scan *scan, double *value) {
+    return json_scan_peek(scan) == JSON_SCAN_NUMBER ? read_number(scan, value) : fail(scan);
+}
+
+/* In front of a number of an array that was entered: past the comma that is due. Otherwise nothing
+ * moves, and false. */
+static bool at_number(struct json_scan *scan) {
+    const struct json_scan before = *scan;
+    spaces(scan);
+    if (!scan->fresh && here(scan) == ',') {
+        scan->at++;
+        spaces(scan);
+    } else if (!scan->fresh) {
+        *scan = before;
+        return false;
+    }
+    if (!scan->bad && (is_digit(here(scan)) || here(scan) == '-'))
+        return true;
+    *scan = before;
+    return false;
+}
+
+size_t json_scan_numbers(struct json_scan *scan, double *values, size_t room) {
+    size_t count = 0;
+    while (count < room && at_number(scan)) {
+        if (!(values ? read_number(scan, &values[count]) : skip_number(scan)))
+            return count;
+        scan->fresh = false;
+        count++;
+    }
+    return count;
+}
+
+size_t json_scan_counts(struct json_scan *scan, int32_t *values, size_t room, int32_t most) {
+    size_t count = 0;
+    while (count < room && at_number(scan)) {
+        uint64_t value = 0;
+        int used = 0;
+        if (!take_digits(scan, &value, &used) || used > 10 || value > (uint64_t)most ||
+            here(scan) == '.' || here(scan) == 'e' || here(scan) == 'E') {
+            fail(scan);
+            return count;
+        }
+        values[count++] = (int32_t)value;
+        scan->fresh = false;
+    }
+    return count;
+}
+
 static bool skip_value(struct json_scan *scan, int depth) {
     struct json_span key;
     if (depth > MOST_DEPTH)
@@ -198,7 +313,8 @@ static bool skip_value(struct json_scan *scan, int depth) {
             skip_value(scan, depth + 1);
         break;
     case JSON_SCAN_ARRAY:
-        for (json_scan_array(scan); json_scan_item(scan);)
+        json_scan_array(scan);
+        for (json_scan_numbers(scan, NULL, SIZE_MAX); json_scan_item(scan);)
             skip_value(scan, depth + 1);
         break;
     case JSON_SCAN_STRING:
@@ -232,73 +348,6 @@ bool json_scan_skip(struct json_scan *scan, struct json_span *text) {
     if (text)
         *text = (struct json_span){begin, (size_t)(scan->at - begin)};
     return true;
-}
-
-/* Any spelling, whatever the locale. */
-static bool slow_number(struct json_span text, double *value) {
-    static locale_t plain;
-    char copy[NUMBER_BYTES];
-    locale_t known = __atomic_load_n(&plain, __ATOMIC_ACQUIRE);
-    if (!known) {
-        known = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-        __atomic_store_n(&plain, known, __ATOMIC_RELEASE); /* a race leaves two alike */
-    }
-    if (!known || text.length >= sizeof copy)
-        return false;
-    memcpy(copy, text.at, text.length);
-    copy[text.length] = '\0';
-    *value = strtod_l(copy, NULL, known);
-    return isfinite(*value);
-}
-
-/* Digits from here on, taken into the mantissa; false when there is none. */
-static bool take_digits(struct json_scan *scan, uint64_t *mantissa, int *used) {
-    const char *at = scan->at;
-    uint64_t value = *mantissa;
-    for (; at < scan->end && is_digit(*at); at++) {
-        value = 10 * value + (uint64_t)(*at - '0');
-        *used += value > 0;
-    }
-    const bool any = at > scan->at;
-    scan->at = at;
-    *mantissa = value;
-    return any || fail(scan);
-}
-
-bool json_scan_number(struct json_scan *scan, double *value) {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (json_scan_peek(scan) != JSON_SCAN_NUMBER)
-        return fail(scan);
-    const char *begin = scan->at;
-    uint64_t mantissa = 0;
-    int used = 0;
-    ptrdiff_t after = 0;
-    scan->at += *begin == '-';
-    scan->fresh = false;
-    if (here(scan) == '0')
-        scan->at++;
-    else if (!take_digits(scan, &mantissa, &used))
-        return false;
-    if (here(scan) == '.') {
-        const char *point = ++scan->at;
-        if (!take_digits(scan, &mantissa, &used))
-            return false;
-        after = scan->at - point;
-    }
-    const bool exponent = here(scan) == 'e' || here(scan) == 'E';
-    /* Both factors are exact, so the one division rounds rightly. */
-    if (!exponent && used <= 18 && mantissa <= (UINT64_C(1) << 53) && after <= 22) {
-        *value = (double)mantissa / powers[after];
-        *value = *begin == '-' ? -*value : *value;
-        return true;
-    }
-    scan->at = begin;
-    if (!skip_number(scan))
-        return false;
-    const struct json_span text = {begin, (size_t)(scan->at - begin)};
-    return slow_number(text, value) || fail(scan);
 }
 
 bool json_scan_integer(struct json_scan *scan, int64_t *value) {

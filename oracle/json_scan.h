@@ -52,6 +52,12 @@ bool json_scan_string(struct json_scan *scan, struct json_span *string);
 bool json_scan_number(struct json_scan *scan, double *value);
 bool json_scan_integer(struct json_scan *scan, int64_t *value);
 
+/* The numbers that stand next in an array that was entered, at most `room`; how many. What follows
+ * them is left to json_scan_item(). values NULL: they are stepped over. */
+size_t json_scan_numbers(struct json_scan *scan, double *values, size_t room);
+/* The same of whole numbers from 0 to `most`; any other number is a defect. */
+size_t json_scan_counts(struct json_scan *scan, int32_t *values, size_t room, int32_t most);
+
 /* Nothing but white space is left. */
 bool json_scan_done(struct json_scan *scan);
 
