@@ -26,11 +26,12 @@ struct cupti_collector {
     size_t name_count;
     size_t dropped;
     bool starve, failed; /* failed: a callback ran out of memory or could not read the counter */
-    bool running;
+    bool open, registered, running;
     char failure[128];
 };
 
-/* CUPTI's callbacks carry no pointer of ours: the one collector of the process. */
+/* CUPTI's callbacks carry no pointer of ours and stay registered for the life of the process: so
+ * does the one collector, which is opened and closed any number of times. */
 static struct cupti_collector *the_collector;
 
 static void note_failure(struct cupti_collector *collector, const char *text) {
@@ -203,29 +204,39 @@ enum tb_status cupti_stop(struct cupti_collector *collector, struct tb_error *er
     return status;
 }
 
-enum tb_status cupti_open(struct cupti_collector **out, struct tb_error *error) {
-    *out = NULL;
-    if (the_collector)
-        return tb_fail(error, TB_INTERNAL, "CUPTI is already open in this process");
-    struct cupti_collector *collector = calloc(1, sizeof *collector);
-    if (!collector)
-        return tb_fail(error, TB_NO_MEMORY, "no memory for the CUPTI collector");
-    pthread_mutex_init(&collector->lock, NULL);
-    the_collector = collector;
-    enum tb_status status = cupti_library_load(&collector->library, error);
+static enum tb_status subscribe(struct cupti_collector *collector, struct tb_error *error) {
+    enum tb_status status = TB_OK;
+    if (!collector->library.handle)
+        status = cupti_library_load(&collector->library, error);
     if (status == TB_OK)
         status = check(collector,
                        collector->library.subscribe(&collector->subscriber, no_callback, NULL),
                        "subscribing", error);
-    if (status == TB_OK)
+    if (status == TB_OK && !collector->registered)
         status = check(collector,
                        collector->library.register_callbacks(buffer_requested, buffer_completed),
                        "registering the buffer callbacks", error);
+    collector->registered = collector->registered || status == TB_OK;
+    return status;
+}
+
+enum tb_status cupti_open(struct cupti_collector **out, struct tb_error *error) {
+    *out = NULL;
+    if (the_collector && the_collector->open)
+        return tb_fail(error, TB_INTERNAL, "CUPTI is already open in this process");
+    if (!the_collector) {
+        the_collector = calloc(1, sizeof *the_collector);
+        if (!the_collector)
+            return tb_fail(error, TB_NO_MEMORY, "no memory for the CUPTI collector");
+        pthread_mutex_init(&the_collector->lock, NULL);
+    }
+    the_collector->open = true;
+    const enum tb_status status = subscribe(the_collector, error);
     if (status != TB_OK) {
-        cupti_close(collector);
+        cupti_close(the_collector);
         return status;
     }
-    *out = collector;
+    *out = the_collector;
     return TB_OK;
 }
 
@@ -235,14 +246,18 @@ void cupti_close(struct cupti_collector *collector) {
     struct tb_error ignored = TB_ERROR_INIT;
     if (collector->running)
         cupti_stop(collector, &ignored);
-    if (collector->library.flush_all)
+    if (collector->registered)
         collector->library.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     if (collector->subscriber)
         collector->library.unsubscribe(collector->subscriber);
-    /* The callbacks stay registered for the life of the process, so the struct has to as well;
-     * only what they do not touch once nothing is traced is given back. */
+    collector->subscriber = NULL;
     free(collector->taken);
     collector->taken = NULL;
+    pthread_mutex_lock(&collector->lock);
+    collector->taken_capacity = collector->count = collector->dropped = 0;
+    collector->failed = false;
+    pthread_mutex_unlock(&collector->lock);
+    collector->open = false;
 }
 
 static int by_start(const void *left, const void *right) {
