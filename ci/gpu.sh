@@ -5,14 +5,14 @@
 # Sets `programs` to a folder that holds the named build targets.
 gpu_programs() {
   if [ -n "${TOPP_PROGRAMS:-}" ]; then
-    programs=$TOPP_PROGRAMS
+    programs=$(realpath "$TOPP_PROGRAMS")
     return
   fi
   local build=${TOPP_BUILD_DIR:-build-cuda} target path
   cmake --preset cuda-release -B "$build" >/dev/null
   cmake --build "$build" --target "$@" >/dev/null
-  programs=$build/gpu-programs
-  mkdir -p "$programs"
+  mkdir -p "$build/gpu-programs"
+  programs=$(realpath "$build/gpu-programs")
   for target in "$@"; do
     path=$(find "$build/bench" "$build/ci" "$build/tests" -name "$target" -type f -perm -u+x | head -n 1)
     [ -z "$path" ] || ln -sf "$(realpath "$path")" "$programs/$target"
