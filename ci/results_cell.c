@@ -167,13 +167,12 @@ static void put_line(struct lines *lines, const char *name, const char *value, s
     const size_t length = strlen(name);
     if (lines->used + length + bytes + 3 > sizeof lines->text)
         return;
-    char *at = lines->text + lines->used;
-    memcpy(at, name, length);
-    at[length] = '=';
-    memcpy(at + length + 1, value, bytes);
-    at[length + 1 + bytes] = '\n';
+    char *at = stpcpy(lines->text + lines->used, name);
+    *at++ = '=';
+    at = mempcpy(at, value, bytes);
+    *at++ = '\n';
+    *at = '\0';
     lines->used += length + bytes + 2;
-    lines->text[lines->used] = '\0';
 }
 
 static void put_setting(struct lines *lines, const char *name, struct json_span text) {

@@ -87,7 +87,7 @@ static size_t byte_of(const struct document *document, const char *at) {
 static enum tb_status no_json(const struct document *document, const char *from) {
     const struct json_text *text = document->text;
     const char *end = text->bytes + text->length, *stopped = document->scan.at;
-    const char *feed = memchr(from, '\n', (size_t)(end - from));
+    const char *feed = end > from ? memchr(from, '\n', (size_t)(end - from)) : NULL;
     size_t begin = 0, length = text->length;
     struct spot spot = {text, byte_of(document, stopped), document->error};
     if (feed && stopped < feed && from > text->bytes && from[-1] == '\n') {

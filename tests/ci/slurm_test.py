@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """ci/slurm on a real Slurm of one node: slurmctld, slurmd and munged are started here as this user,
 with files and ports of their own, and stopped by their process ids. Four tasks on the CPU, of which
-one is killed, one is requeued, one finds its disk full; the node is set down and resumed meanwhile.
+one is killed, one is requeued, one is told that its time is up, one finds its disk full; the node is set
+down and resumed meanwhile.
 Nothing may be lost, and what is merged is a single run's but for its times.
 
 usage: slurm_test.py BENCH_TOPP PERFWATCH SOURCE_DIR
@@ -19,7 +20,7 @@ import time
 
 BENCH, PERFWATCH, SOURCE = (os.path.realpath(word) for word in sys.argv[1:4])
 SUBMIT = os.path.join(SOURCE, "ci", "slurm", "submit")
-NEEDED = ("slurmctld", "slurmd", "sbatch", "scontrol", "squeue", "munged")
+NEEDED = ("slurmctld", "slurmd", "sbatch", "scontrol", "scancel", "sinfo", "munged")
 SHARDS = 4
 TIMED = {"sample_count", "median_ns", "ci_low_ns", "ci_high_ns", "p05_ns", "p95_ns", "draw_low_ns",
          "draw_high_ns", "busy_ns", "cycles", "sm_mhz", "events_ns", "bytes_per_second",
@@ -273,12 +274,15 @@ def trouble(slurm, out, array):
         wait_for(f"blocks of task {task}", 40, lambda: len(blocks(journal(folder))) >= 3)
     os.kill(wait_for("task 1's process", 5, lambda: sweep_of(1)), signal.SIGKILL)
     slurm.run("scontrol", "requeue", f"{array}_2")
-    for task in (1, 2):
+    # What Slurm sends before the time limit (shard.sbatch: --signal).
+    slurm.run("scancel", "--batch", "--signal=USR1", f"{array}_4")
+    for task in (1, 2, 4):
         wait_for(f"task {task} to end", 20, lambda: sweep_of(task) is None)
         kept[task] = journal(folders[task])
     # Both are back, or will be: now the node.
-    wait_for("task 1 in the queue again", 20,
-             lambda: slurm.job(f"{array}_1").get("Restarts") == "1")
+    for task in (1, 4):
+        wait_for(f"task {task} in the queue again", 20,
+                 lambda: slurm.job(f"{array}_{task}").get("Restarts") == "1")
     wait_for("task 1 to run again", 20, lambda: sweep_of(1))
     slurm.run("scontrol", "update", f"nodename={slurm.node}", "state=down", "reason=test")
     wait_for("no task left", 20, lambda: not any(sweep_of(task) for task in folders))
@@ -337,7 +341,8 @@ def test(scratch, slurm, disk_folder):
             check(lines[:len(kept[task])] == kept[task], f"task {task}: its journal lost lines")
             check(json.loads(lines[-1]) == {"end": True}, f"task {task} did not finish")
             check(len(set(blocks(lines))) == len(blocks(lines)), f"task {task}: a block twice")
-        check("queued again" in log_of(out, f"{array}_1.log"), "task 1 was killed")
+        check("exit code 137, queued again" in log_of(out, f"{array}_1.log"), "task 1 was killed")
+        check("exit code 4, queued again" in log_of(out, f"{array}_4.log"), "task 4's time was up")
 
         # There is room again: the same once more goes on with what is missing.
         third = os.path.join(out, f"shard-3-of-{SHARDS}")
