@@ -259,6 +259,10 @@ static enum tb_status write_files(struct writing *writing, struct tb_error *erro
             journal_discard(writing->journal, merge_files[i], outputs[i]->file);
     if (targets->receipt)
         journal_discard(writing->journal, receipt_name, targets->receipt);
+    if (targets->seal.context) { /* a merge that failed on its way */
+        char unused[SHA256_HEX_BYTES];
+        sha256_end(&targets->seal, unused);
+    }
     return status;
 }
 
