@@ -248,25 +248,62 @@ static bool replay_block(struct run_state *state, const json_t *line, size_t cel
     return record_add_block(record, &result, state->error) == TB_OK;
 }
 
+static int by_name(const void *left, const void *right, void *context) {
+    const struct cell *cells = context;
+    return strcmp(cells[*(const size_t *)left].name, cells[*(const size_t *)right].name);
+}
+
+/* Indices of the plan's cells, ascending by name: a journal has a line for each of their blocks.
+ * NULL without memory. Owned. */
+static size_t *sort_cells(const struct plan *plan) {
+    size_t *sorted = malloc((plan->count + 1) * sizeof *sorted);
+    for (size_t i = 0; sorted && i < plan->count; i++)
+        sorted[i] = i;
+    if (sorted)
+        qsort_r(sorted, plan->count, sizeof *sorted, by_name, plan->cells);
+    return sorted;
+}
+
+/* plan->count when there is none of that name. */
+static size_t find_cell(const struct plan *plan, const size_t *sorted, const char *name) {
+    size_t low = 0, high = plan->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = strcmp(name, plan->cells[sorted[middle]].name);
+        if (order == 0)
+            return sorted[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return plan->count;
+}
+
+static bool replay_line(struct run_state *state, const json_t *line, size_t cell) {
+    const char *kind = text_of(line, "line");
+    if (cell == state->plan->count)
+        return false;
+    return !strcmp(kind, "verdict") ? verdict_from_line(state, line, cell)
+           : !strcmp(kind, "block") ? replay_block(state, line, cell)
+                                    : false;
+}
+
 enum tb_status journal_replay(struct run_state *state) {
     const json_t *lines = journal_lines(state->journal);
-    for (size_t i = 0; i < json_array_size(lines); i++) {
+    size_t *sorted = sort_cells(state->plan);
+    enum tb_status status =
+        sorted ? TB_OK : tb_fail(state->error, TB_NO_MEMORY, "no memory to resume the run");
+    for (size_t i = 0; status == TB_OK && i < json_array_size(lines); i++) {
         const json_t *line = json_array_get(lines, i);
-        const char *kind = text_of(line, "line"), *name = text_of(line, "cell");
-        size_t cell = 0;
-        if (json_object_get(line, "end"))
-            continue;
-        while (cell < state->plan->count && strcmp(state->plan->cells[cell].name, name) != 0)
-            cell++;
-        const bool good = cell < state->plan->count &&
-                          (!strcmp(kind, "verdict") ? verdict_from_line(state, line, cell)
-                           : !strcmp(kind, "block") ? replay_block(state, line, cell)
-                                                    : false);
-        if (!good)
-            return tb_fail_at(state->error, TB_UNREADABLE, "journal.jsonl", (int64_t)i + 2, -1,
-                              "this line (%s of %s) does not fit the run: give --force without "
-                              "--resume to start afresh",
-                              kind, name);
+        const char *name = text_of(line, "cell");
+        if (!json_object_get(line, "end") &&
+            !replay_line(state, line, find_cell(state->plan, sorted, name)))
+            status = tb_fail_at(state->error, TB_UNREADABLE, "journal.jsonl", (int64_t)i + 2, -1,
+                                "this line (%s of %s) does not fit the run: give --force without "
+                                "--resume to start afresh",
+                                text_of(line, "line"), name);
     }
-    return TB_OK;
+    free(sorted);
+    return status;
 }
