@@ -83,13 +83,11 @@ static const char *text_of(const json_t *json, const char *key) {
     return text ? text : "";
 }
 
-/* No answer, or one that tells of a failure: what that means. Ends the worker. */
-static enum tb_status take_end(const struct plugin_pool *pool, struct slot_of_worker *slot,
-                               json_t *line, enum plugin_end *end, char why[PLUGIN_WHY_BYTES],
-                               struct tb_error *error) {
+/* No answer, or one that tells of a failure: what that means. Ends the worker. Also a lack of
+ * memory or of a device is this plug-in's alone: it may be its own doing. */
+static void take_end(const struct plugin_pool *pool, struct slot_of_worker *slot, json_t *line,
+                     enum plugin_end *end, char why[PLUGIN_WHY_BYTES]) {
     const volatile sig_atomic_t *stop = pool->options.stop;
-    const enum tb_status code =
-        line ? (enum tb_status)json_integer_value(json_object_get(line, "code")) : TB_OK;
     snprintf(why, PLUGIN_WHY_BYTES, "%s", text_of(line, "message"));
     *end = PLUGIN_FAULT;
     if (!line && stop && *stop) {
@@ -100,9 +98,6 @@ static enum tb_status take_end(const struct plugin_pool *pool, struct slot_of_wo
     }
     json_decref(line);
     end_worker(slot);
-    if (code == TB_UNAVAILABLE || code == TB_NO_MEMORY)
-        return tb_fail(error, code, "a plug-in's process: %s", why);
-    return TB_OK;
 }
 
 static bool is_failure(const json_t *line) {
@@ -118,9 +113,14 @@ static enum tb_status open_worker(struct plugin_pool *pool, struct slot_of_worke
         return status;
     json_t *line = worker_ask(slot->worker, opening(pool, cell), pool->options.stop);
     if (is_failure(line))
-        return take_end(pool, slot, line, end, why, error);
-    json_decref(line);
+        take_end(pool, slot, line, end, why);
+    else
+        json_decref(line);
     return TB_OK;
+}
+
+void plugin_pool_distrust(struct plugin_pool *pool, const struct cell *cell) {
+    end_worker(find_slot(pool, variant_of(cell)));
 }
 
 enum tb_status plugin_pool_ask(struct plugin_pool *pool, const struct cell *cell, json_t *request,
@@ -137,8 +137,10 @@ enum tb_status plugin_pool_ask(struct plugin_pool *pool, const struct cell *cell
         return status;
     }
     json_t *answer = worker_ask(slot->worker, request, pool->options.stop);
-    if (is_failure(answer))
-        return take_end(pool, slot, answer, end, why, error);
+    if (is_failure(answer)) {
+        take_end(pool, slot, answer, end, why);
+        return TB_OK;
+    }
     /* A worker whose memory may be spoilt says that this was its last word. */
     if (json_is_true(json_object_get(answer, "last")))
         end_worker(slot);

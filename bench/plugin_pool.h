@@ -41,4 +41,7 @@ enum tb_status plugin_pool_ask(struct plugin_pool *pool, const struct cell *cell
                                enum plugin_end *end, json_t **line, char why[PLUGIN_WHY_BYTES],
                                struct tb_error *error);
 
+/* Ends the worker of the cell's variant: it answered something else than it was asked. */
+void plugin_pool_distrust(struct plugin_pool *pool, const struct cell *cell);
+
 #endif

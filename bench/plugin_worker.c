@@ -6,9 +6,10 @@
 #include "bench/watchdog.h"
 #include "bench/worker_process.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -171,21 +172,26 @@ static struct cell_record *find_record(struct worker *worker, const json_t *requ
     return NULL;
 }
 
-/* An endless workspace_size() would else never be told from a long gate. */
-static void try_workspace(const struct cell *cell) {
+/* An endless workspace_size() would else never be told from a long gate, nor one that is no size
+ * from a lack of memory. */
+static enum tb_status try_workspace(const struct cell *cell, struct tb_error *error) {
     const double before = watchdog_arm(patience());
+    size_t bytes = 0;
     if (cell->topp) {
         const struct topp_problem problem = {.batch = cell->batch,
                                              .vocab = cell->vocab,
                                              .stride = cell->stride,
                                              .mask_value = -__builtin_inff()};
-        cell->topp->workspace_size(&problem);
+        bytes = cell->topp->workspace_size(&problem);
     } else if (cell->kind == CELL_GUMBEL) {
         const struct gumbel_problem problem = {
             .batch = cell->batch, .vocab = cell->vocab, .stride = cell->stride};
-        cell->gumbel->workspace_size(&problem);
+        bytes = cell->gumbel->workspace_size(&problem);
     }
     watchdog_back(before);
+    return bytes <= PTRDIFF_MAX / 2
+               ? TB_OK
+               : tb_fail(error, TB_NO_MEMORY, "its workspace_size asks for %zu bytes", bytes);
 }
 
 /* Rows that only the gate and other kernels read may have been written to. */
@@ -218,9 +224,10 @@ static bool gate(struct worker *worker, const json_t *request) {
     struct cell_record *record = find_record(worker, request);
     if (!record)
         return false;
-    try_workspace(record->cell);
-    enum tb_status status =
-        run_gate_cell(worker->state, &worker->group, (size_t)(record - worker->result.cells));
+    enum tb_status status = try_workspace(record->cell, &worker->error);
+    if (status == TB_OK)
+        status =
+            run_gate_cell(worker->state, &worker->group, (size_t)(record - worker->result.cells));
     if (status == TB_OK)
         status = check_inputs(worker, record);
     return status == TB_OK ? answer_verdict(worker, record) : answer_error(&worker->error);
@@ -267,6 +274,15 @@ static bool block(struct worker *worker, const json_t *request) {
     return worker_answer(line);
 }
 
+/* Where memory runs out, the kernel shall end this process and not the one that holds the run. */
+static void offer_memory(void) {
+    FILE *file = fopen("/proc/self/oom_score_adj", "we");
+    if (file) {
+        fputs("1000\n", file);
+        fclose(file);
+    }
+}
+
 int plugin_worker_main(void) {
     static struct worker worker = {.error = TB_ERROR_INIT};
     static const struct {
@@ -274,12 +290,14 @@ int plugin_worker_main(void) {
         bool (*serve)(struct worker *worker, const json_t *request);
     } requests[] = {{"describe", describe}, {"open", open_all}, {"gate", gate}, {"block", block}};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    signal(SIGINT, SIG_IGN); /* the parent decides when this ends */
-    if (fcntl(WORKER_FD, F_GETFD) < 0 || !watchdog_start(WORKER_EXIT_LATE)) {
+    signal(SIGINT, SIG_IGN);  /* the parent decides when this ends */
+    signal(SIGTTOU, SIG_IGN); /* and a background process may write to a terminal */
+    if (!worker_serve() || !watchdog_start(WORKER_EXIT_LATE)) {
         fprintf(stderr, "bench_topp: %s is how --plugin starts its processes: not for people\n",
                 worker_argument);
         return 2;
     }
+    offer_memory();
     json_t *request;
     bool going = true;
     while (going && (request = worker_next())) {

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* GUARD_BYTES: poisoned on both sides of the rows, and behind ids and workspace. */
+/* GUARD_BYTES: poisoned on both sides of the rows, and behind ids and workspace, whether a kernel
+ * is gated or timed. */
 enum { POISON_BYTES = 1 << 20, POISON = 0xA5, GUARD_BYTES = 256 };
 
 int topp_call_prepare(void *context, void *stream) {
@@ -84,9 +85,10 @@ static enum tb_status guard_check(struct run_state *state, const void *at, bool 
 
 static enum tb_status make_workspace(struct run_state *state, size_t bytes, bool poison) {
     enum tb_status status = slot_reserve(state, &state->workspace, bytes + GUARD_BYTES);
-    if (status == TB_OK && poison)
-        status = poison_slot(state, &state->workspace, bytes + GUARD_BYTES);
-    return status;
+    if (status != TB_OK)
+        return status;
+    return poison ? poison_slot(state, &state->workspace, bytes + GUARD_BYTES)
+                  : guard_put(state, (char *)state->workspace.memory + bytes);
 }
 
 static char *rows_of(struct run_state *state, int32_t draw) {
@@ -165,6 +167,16 @@ enum tb_status gumbel_call_conduct(struct run_state *state, const struct gumbel_
     return status;
 }
 
+static enum tb_status make_tokens(struct run_state *state, int32_t draw, size_t bytes,
+                                  bool poison) {
+    struct slot *slot = &state->tokens[draw];
+    enum tb_status status = slot_reserve(state, slot, bytes + GUARD_BYTES);
+    if (status != TB_OK)
+        return status;
+    return poison ? poison_slot(state, slot, bytes + GUARD_BYTES)
+                  : guard_put(state, (char *)slot->memory + bytes);
+}
+
 /* What a sampler reads and writes beside its rows. */
 static enum tb_status place_ids(struct run_state *state, const struct cell *cell, int32_t draw,
                                 bool poison) {
@@ -177,9 +189,7 @@ static enum tb_status place_ids(struct run_state *state, const struct cell *cell
     if (status == TB_OK)
         status = slot_upload(state, &state->positions[draw], seed + cell->batch, words);
     if (status == TB_OK)
-        status = slot_reserve(state, &state->tokens[draw], words + GUARD_BYTES);
-    if (status == TB_OK && poison)
-        status = poison_slot(state, &state->tokens[draw], words + GUARD_BYTES);
+        status = make_tokens(state, draw, words, poison);
     free(seed);
     return status;
 }
@@ -199,9 +209,9 @@ enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
     enum tb_status status = run_input(state, cell, draw, &logits, &pristine);
     if (status == TB_OK)
         status = slot_reserve(state, &state->work[draw], row_bytes(cell) + 2 * (size_t)GUARD_BYTES);
-    if (status == TB_OK && poison)
+    if (status == TB_OK)
         status = guard_put(state, state->work[draw].memory);
-    if (status == TB_OK && poison)
+    if (status == TB_OK)
         status = guard_put(state, rows_of(state, draw) + row_bytes(cell));
     if (status == TB_OK)
         status = slot_upload(state, &state->p[draw], p, batch * sizeof *p);
@@ -277,7 +287,7 @@ enum tb_status gumbel_call_make(struct run_state *state, const struct cell *cell
         status = slot_upload(state, &state->temperatures[draw], temperature,
                              batch * sizeof *temperature);
     if (status == TB_OK)
-        status = slot_reserve(state, &state->tokens[draw], batch * sizeof(int64_t) + GUARD_BYTES);
+        status = make_tokens(state, draw, batch * sizeof(int64_t), poison);
     free(words);
     free(temperature);
     if (status != TB_OK)
@@ -296,10 +306,7 @@ enum tb_status gumbel_call_make(struct run_state *state, const struct cell *cell
     };
     call->given = call->problem;
     call->workspace_bytes = cell->gumbel->workspace_size(&call->problem);
-    if (poison)
-        status = poison_slot(state, &state->tokens[draw], batch * sizeof(int64_t) + GUARD_BYTES);
-    if (status == TB_OK)
-        status = make_workspace(state, call->workspace_bytes, poison);
+    status = make_workspace(state, call->workspace_bytes, poison);
     call->workspace = state->workspace.memory;
     return status;
 }

@@ -38,14 +38,20 @@ static void refuse(struct cell_record *record, enum plugin_end end, const char *
         record_refuse(record, GATE_REJECTED, "fault", -1, -1, -1, "%s", why);
 }
 
-static bool is_line(const json_t *line, const char *kind) {
+static const char while_timed[] = "timed, after the gate had accepted it";
+
+/* A line of this kind, and of the very cell that was asked for. */
+static bool is_line(const json_t *line, const char *kind, const struct cell *cell) {
     const char *text = json_string_value(json_object_get(line, "line"));
-    return text && !strcmp(text, kind);
+    const char *name = json_string_value(json_object_get(line, "cell"));
+    return text && !strcmp(text, kind) && name && !strcmp(name, cell->name);
 }
 
-static enum tb_status not_understood(struct run_state *state, size_t cell) {
-    return tb_fail(state->error, TB_INTERNAL, "a plug-in's process answered something else than %s",
-                   state->plan->cells[cell].name);
+/* Something wrote into the connection beside the worker. */
+static void not_understood(struct run_state *state, size_t cell, const char *doing) {
+    plugin_pool_distrust(state->pool, &state->plan->cells[cell]);
+    refuse(&state->result->cells[cell], PLUGIN_CRASHED,
+           "wrote something else than answers into its connection: it was ended", doing);
 }
 
 enum tb_status run_plugin_gate(struct run_state *state, size_t cell) {
@@ -62,8 +68,9 @@ enum tb_status run_plugin_gate(struct run_state *state, size_t cell) {
         return status;
     if (end != PLUGIN_ANSWERED)
         refuse(&state->result->cells[cell], end, why, "gated");
-    else if (!is_line(line, "verdict") || !verdict_from_line(state, line, cell))
-        status = not_understood(state, cell);
+    else if (!is_line(line, "verdict", &state->plan->cells[cell]) ||
+             !verdict_from_line(state, line, cell))
+        not_understood(state, cell, "gated");
     json_decref(line);
     return status;
 }
@@ -90,10 +97,12 @@ enum tb_status run_plugin_block(struct run_state *state, size_t cell, int32_t bl
     if (status != TB_OK || end == PLUGIN_STOPPED)
         return status;
     if (end != PLUGIN_ANSWERED)
-        refuse(&state->result->cells[cell], end, why, "timed, after the gate had accepted it");
-    else if (is_line(line, "verdict") ? !verdict_lost_from_line(state, line, cell)
-                                      : !block_from_line(line, result))
-        status = not_understood(state, cell);
+        refuse(&state->result->cells[cell], end, why, while_timed);
+    else if (is_line(line, "verdict", &state->plan->cells[cell])
+                 ? !verdict_lost_from_line(state, line, cell)
+                 : !is_line(line, "block", &state->plan->cells[cell]) ||
+                       !block_from_line(line, result))
+        not_understood(state, cell, while_timed);
     json_decref(line);
     return status;
 }

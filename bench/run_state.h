@@ -125,7 +125,7 @@ enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
                               const struct topp_variant *variant, int32_t draw,
                               const struct topp_boundary *boundary, bool poison,
                               struct topp_call *call);
-/* After a call that was made with poison and ran: is what lies around its buffers as it was, and
+/* After a call ran: is what lies around its buffers as it was, and
  * what it was given to read? Sets outside and input_changed. p, seed, position, temperature: what
  * was uploaded, [batch] each; seed and position NULL where the kernel has none. */
 enum tb_status topp_call_conduct(struct run_state *state, const struct topp_call *call,

@@ -129,6 +129,40 @@ static enum tb_status check_drift(struct run_state *state, struct cell_record *r
     return status;
 }
 
+/* Did the timed kernel write where the gate saw it write nothing? */
+static enum tb_status check_conduct(struct run_state *state, struct cell_record *record,
+                                    const struct calls *calls) {
+    const struct cell *cell = record->cell;
+    const size_t batch = (size_t)cell->batch;
+    const bool topp = cell->kind == CELL_TOPP, ids = topp && cell->topp->output == TOPP_IDS;
+    struct outcome outcome = {0};
+    int64_t *seed = malloc(2 * batch * sizeof *seed), *position = seed ? seed + batch : NULL;
+    float *real = malloc(batch * sizeof *real); /* p or temperature */
+    enum tb_status status =
+        seed && real ? TB_OK
+                     : tb_fail(state->error, TB_NO_MEMORY,
+                               "no memory to look at the inputs of %s again", cell->name);
+    for (int32_t draw = 0; draw < cell->draws && status == TB_OK; draw++) {
+        if (!topp) {
+            gumbel_row_inputs(cell, draw, seed, position, real);
+            status =
+                gumbel_call_conduct(state, &calls->gumbel[draw], seed, position, real, &outcome);
+        } else {
+            for (size_t row = 0; row < batch; row++)
+                real[row] =
+                    family_row_p(&cell->family, cell->p, (int64_t)(row + batch * (size_t)draw));
+            sampler_row_inputs(cell, draw, 0, seed, position);
+            status = topp_call_conduct(state, &calls->topp[draw], draw, real, ids ? seed : NULL,
+                                       ids ? position : NULL, &outcome);
+        }
+        if (status == TB_OK)
+            record_refuse_conduct(record, draw, &outcome);
+    }
+    free(seed);
+    free(real);
+    return status;
+}
+
 /* A kernel that the gate saw run, and that will not be launched any more. */
 static bool launch_lost(struct run_state *state, struct cell_record *record,
                         const struct calls *calls) {
@@ -175,8 +209,11 @@ enum tb_status run_take_block(struct run_state *state, size_t at, int32_t block,
         record_refuse(record, GATE_TIMEOUT, "timeout", -1, -1, -1,
                       "a block ran past the profile's %g seconds", request.limit_seconds);
     if (status == TB_OK && block + 1 == state->plan->timing.blocks && !result->timed_out &&
-        !result->refused[0] && !run_stopped(state))
+        !result->refused[0] && !run_stopped(state)) {
         status = check_drift(state, record, calls);
+        if (status == TB_OK)
+            status = check_conduct(state, record, calls);
+    }
     free(calls);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "bench/worker_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -22,8 +23,9 @@ struct incoming {
 };
 
 struct worker_process {
-    pid_t process; /* 0: ended and waited for */
+    pid_t process; /* and its group; 0: ended and waited for */
     int connection, how;
+    char ended_for[80]; /* why this program ended it; "": it ended by itself */
     struct incoming incoming;
 };
 
@@ -93,8 +95,11 @@ static int spawn(struct worker_process *worker, int theirs) {
         return failed;
     }
     posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    /* A group of its own: what it forks ends with it, and a terminal's keys reach this program. */
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     failed = posix_spawn_file_actions_adddup2(&actions, theirs, WORKER_FD);
+    if (!failed)
+        failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!failed)
         failed = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     if (!failed)
@@ -136,23 +141,51 @@ static bool is_stopped(const volatile sig_atomic_t *stop) {
     return stop && *stop;
 }
 
-/* It closed its connection: it has ended, or is about to. */
-static void reap(struct worker_process *worker) {
-    const struct timespec pause = {0, 1000000};
+/* What became of it, without waiting and without forgetting it: 0 while it runs, else CLD_... */
+static int look_at(const struct worker_process *worker, int *status) {
+    siginfo_t facts = {0};
+    const int events = WEXITED | WSTOPPED | WNOHANG | WNOWAIT;
+    if (waitid(P_PID, (id_t)worker->process, &facts, events) != 0 || facts.si_pid == 0)
+        return 0;
+    *status = facts.si_status;
+    return facts.si_code;
+}
+
+/* Ends it, if it still runs, and whatever it forked. The group's number is its own until it is
+ * waited for. */
+static void finish(struct worker_process *worker) {
     if (worker->process <= 0)
         return;
-    for (int waited = 0; waited < GRACE_MS; waited++) {
-        const pid_t ended = waitpid(worker->process, &worker->how, WNOHANG);
-        if (ended != 0 && !(ended < 0 && errno == EINTR)) {
-            worker->process = 0;
-            return;
-        }
-        nanosleep(&pause, NULL);
-    }
-    kill(worker->process, SIGKILL);
+    kill(-worker->process, SIGKILL);
     while (waitpid(worker->process, &worker->how, 0) < 0 && errno == EINTR)
         ;
     worker->process = 0;
+}
+
+/* It closed its connection: it has ended, or is about to, or it runs something else. */
+static void reap(struct worker_process *worker) {
+    const struct timespec pause = {0, 1000000};
+    int status = 0, waited = 0;
+    if (worker->process <= 0)
+        return;
+    while (look_at(worker, &status) == 0 && waited++ < GRACE_MS)
+        nanosleep(&pause, NULL);
+    if (waited > GRACE_MS)
+        snprintf(worker->ended_for, sizeof worker->ended_for,
+                 "closed its connection to this program and ran on");
+    finish(worker);
+}
+
+/* Nothing came for a while: can anything come at all? What it forked may hold the connection open
+ * when it has ended, and a stopped process never answers. */
+static bool is_gone(struct worker_process *worker) {
+    int status = 0;
+    const int code = worker->process > 0 ? look_at(worker, &status) : CLD_EXITED;
+    if (code == CLD_STOPPED)
+        snprintf(worker->ended_for, sizeof worker->ended_for, "was stopped by signal %d", status);
+    if (code != 0)
+        finish(worker);
+    return code != 0;
 }
 
 json_t *worker_ask(struct worker_process *worker, json_t *request,
@@ -164,29 +197,37 @@ json_t *worker_ask(struct worker_process *worker, json_t *request,
         const int count = poll(&ready, 1, POLL_MS);
         if (count > 0)
             open = take_bytes(worker->connection, &worker->incoming) > 0;
+        else if (count == 0)
+            open = !is_gone(worker);
         line = take_line(&worker->incoming, &bad);
     }
     if (line && !bad)
         return line;
     json_decref(line);
-    if ((is_stopped(stop) || bad) && worker->process > 0)
-        kill(worker->process, SIGKILL);
+    if (bad)
+        snprintf(worker->ended_for, sizeof worker->ended_for,
+                 "wrote something else than answers into its connection");
+    if (bad || is_stopped(stop))
+        finish(worker);
     reap(worker);
     return NULL;
 }
 
 bool worker_was_late(const struct worker_process *worker) {
-    return WIFEXITED(worker->how) && WEXITSTATUS(worker->how) == WORKER_EXIT_LATE;
+    return !worker->ended_for[0] && WIFEXITED(worker->how) &&
+           WEXITSTATUS(worker->how) == WORKER_EXIT_LATE;
 }
 
 void worker_how(const struct worker_process *worker, char *text, size_t bytes) {
-    if (WIFSIGNALED(worker->how))
+    if (worker->ended_for[0])
+        snprintf(text, bytes, "%s: it was ended", worker->ended_for);
+    else if (WIFSIGNALED(worker->how))
         snprintf(text, bytes, "was ended by signal %d (%s)", WTERMSIG(worker->how),
                  strsignal(WTERMSIG(worker->how)));
     else if (worker_was_late(worker))
         snprintf(text, bytes, "did not come back in time");
     else if (WEXITSTATUS(worker->how) == 0)
-        snprintf(text, bytes, "closed its connection to this program");
+        snprintf(text, bytes, "closed its connection to this program, or ended with exit code 0");
     else
         snprintf(text, bytes, "ended with exit code %d", WEXITSTATUS(worker->how));
 }
@@ -194,21 +235,28 @@ void worker_how(const struct worker_process *worker, char *text, size_t bytes) {
 void worker_close(struct worker_process *worker) {
     if (!worker)
         return;
-    if (worker->process > 0) {
-        kill(worker->process, SIGKILL);
-        while (waitpid(worker->process, &worker->how, 0) < 0 && errno == EINTR)
-            ;
-    }
+    finish(worker);
     if (worker->connection >= 0)
         close(worker->connection);
     free(worker->incoming.bytes);
     free(worker);
 }
 
+/* The process that serves: one that a foreign library forked off shall never answer beside it. */
+static pid_t serving;
+
+bool worker_serve(void) {
+    serving = getpid();
+    /* The connection ends with this program, also where a library runs another in its place. */
+    return fcntl(WORKER_FD, F_SETFD, FD_CLOEXEC) == 0;
+}
+
 json_t *worker_next(void) {
     static struct incoming incoming;
     bool bad = false;
     json_t *line;
+    if (getpid() != serving)
+        _exit(0);
     while (!(line = take_line(&incoming, &bad)) && !bad)
         if (take_bytes(WORKER_FD, &incoming) <= 0)
             return NULL;
@@ -219,5 +267,7 @@ json_t *worker_next(void) {
 }
 
 bool worker_answer(json_t *line) {
+    if (getpid() != serving)
+        _exit(0);
     return send_line(WORKER_FD, line);
 }

@@ -18,11 +18,13 @@ extern const char worker_argument[]; /* the word on the command line that makes 
 
 struct worker_process;
 
-/* Starts this very program as a worker. Its standard output goes to standard error. */
+/* Starts this very program as a worker, in a process group of its own. Its standard output goes to
+ * standard error, its standard input is empty. */
 enum tb_status worker_start(struct worker_process **worker, struct tb_error *error);
 
-/* Sends a request (owned) and waits for the answer, new. NULL: it ended, or *stop was set (then it
- * is killed); stop may be NULL. */
+/* Sends a request (owned) and waits for the answer, new. NULL: it ended, was stopped, left its
+ * connection or wrote no JSON to it, or *stop was set: it and whatever it forked are gone then.
+ * stop may be NULL. */
 json_t *worker_ask(struct worker_process *worker, json_t *request,
                    const volatile sig_atomic_t *stop);
 
@@ -31,9 +33,12 @@ json_t *worker_ask(struct worker_process *worker, json_t *request,
 bool worker_was_late(const struct worker_process *worker);
 void worker_how(const struct worker_process *worker, char *text, size_t bytes);
 
-void worker_close(struct worker_process *worker); /* kills it; NULL is fine */
+void worker_close(struct worker_process *worker); /* kills it and what it forked; NULL is fine */
 
-/* The worker's side. Reads the next request, new; NULL at the end of the connection. */
+/* The worker's side. First of all: this process serves. False: nobody has started it as a worker.
+ */
+bool worker_serve(void);
+/* Reads the next request, new; NULL at the end of the connection. */
 json_t *worker_next(void);
 bool worker_answer(json_t *line); /* owned */
 

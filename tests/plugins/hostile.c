@@ -2,6 +2,8 @@
 #include "honest.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -126,6 +128,71 @@ LAUNCH(drifts_later) {
     return honest_launch(problem, workspace, workspace_bytes, stream);
 }
 
+/* The same of its conduct: it writes outside, and to p, once the gate has looked. */
+LAUNCH(writes_behind_later) {
+    static int calls;
+    const int status = honest_launch(problem, workspace, workspace_bytes, stream);
+    if (++calls > 2)
+        problem->logits[problem->batch * problem->stride + 3] = 0.0f;
+    return status;
+}
+
+LAUNCH(changes_p_later) {
+    static int calls;
+    static float right;
+    if (++calls == 1)
+        right = problem->p[0];
+    ((float *)(void *)(size_t)problem->p)[0] = right;
+    const int status = honest_launch(problem, workspace, workspace_bytes, stream);
+    if (calls > 2)
+        ((float *)(void *)(size_t)problem->p)[0] = 0.5f;
+    return status;
+}
+
+/* What is left of it, or what it becomes, holds the connection open. */
+LAUNCH(forks_and_aborts) {
+    USE_ALL;
+    if (fork() == 0)
+        for (;;)
+            pause();
+    abort();
+}
+
+LAUNCH(becomes_another) {
+    USE_ALL;
+    execl("/bin/sleep", "sleep", "86", (char *)NULL);
+    return -1;
+}
+
+LAUNCH(stops) {
+    raise(SIGSTOP);
+    return honest_launch(problem, workspace, workspace_bytes, stream);
+}
+
+/* What it forks would answer beside it. */
+static size_t forks_in_workspace(const struct topp_problem *problem) {
+    (void)!fork();
+    return honest_workspace(problem);
+}
+
+static size_t wants_too_much(const struct topp_problem *problem) {
+    (void)problem;
+    return (size_t)1 << 60;
+}
+
+static size_t wants_no_size(const struct topp_problem *problem) {
+    (void)problem;
+    return SIZE_MAX;
+}
+
+/* JSON, but no answer. */
+LAUNCH(answers_itself) {
+    static const char line[] = "{\"line\":\"verdict\",\"cell\":\"another\"}\n";
+    for (int file = 3; file < 16; file++)
+        (void)!write(file, line, sizeof line - 1);
+    return honest_launch(problem, workspace, workspace_bytes, stream);
+}
+
 LAUNCH(refuses) {
     USE_ALL;
     return -7;
@@ -152,13 +219,14 @@ LAUNCH(shouts) {
     return honest_launch(problem, workspace, workspace_bytes, stream);
 }
 
-#define VARIANT(NAME)                                                                              \
+#define VARIANT_OF(NAME, WORKSPACE, LAUNCHED)                                                      \
     static const struct topp_variant variant_##NAME = {.name = #NAME,                              \
                                                        .summary = "of the tests",                  \
                                                        .device = KERNEL_DEVICE_CPU,                \
                                                        .contract = "exact",                        \
-                                                       .workspace_size = honest_workspace,         \
-                                                       .launch = NAME}
+                                                       .workspace_size = WORKSPACE,                \
+                                                       .launch = LAUNCHED}
+#define VARIANT(NAME) VARIANT_OF(NAME, honest_workspace, NAME)
 VARIANT(crashes);
 VARIANT(aborts);
 VARIANT(exits);
@@ -175,22 +243,21 @@ VARIANT(changes_problem);
 VARIANT(claims_too_much);
 VARIANT(crashes_later);
 VARIANT(drifts_later);
+VARIANT(writes_behind_later);
+VARIANT(changes_p_later);
+VARIANT(forks_and_aborts);
+VARIANT(becomes_another);
+VARIANT(stops);
+VARIANT(answers_itself);
 VARIANT(refuses);
 VARIANT(fails);
 VARIANT(closes_everything);
 VARIANT(shouts);
-static const struct topp_variant variant_loops_in_workspace = {.name = "loops_in_workspace",
-                                                               .summary = "of the tests",
-                                                               .device = KERNEL_DEVICE_CPU,
-                                                               .contract = "exact",
-                                                               .workspace_size = loops_in_workspace,
-                                                               .launch = honest_launch};
-static const struct topp_variant variant_honest = {.name = "honest",
-                                                   .summary = "of the tests",
-                                                   .device = KERNEL_DEVICE_CPU,
-                                                   .contract = "exact",
-                                                   .workspace_size = honest_workspace,
-                                                   .launch = honest_launch};
+VARIANT_OF(loops_in_workspace, loops_in_workspace, honest_launch);
+VARIANT_OF(forks_in_workspace, forks_in_workspace, honest_launch);
+VARIANT_OF(wants_too_much, wants_too_much, honest_launch);
+VARIANT_OF(wants_no_size, wants_no_size, honest_launch);
+VARIANT_OF(honest, honest_workspace, honest_launch);
 static const struct topp_variant variant_small = {.name = "small",
                                                   .summary = "takes small shapes",
                                                   .device = KERNEL_DEVICE_CPU,
@@ -216,6 +283,15 @@ static const struct topp_variant *const list[] = {&variant_crashes,
                                                   &variant_claims_too_much,
                                                   &variant_crashes_later,
                                                   &variant_drifts_later,
+                                                  &variant_writes_behind_later,
+                                                  &variant_changes_p_later,
+                                                  &variant_forks_and_aborts,
+                                                  &variant_becomes_another,
+                                                  &variant_stops,
+                                                  &variant_answers_itself,
+                                                  &variant_forks_in_workspace,
+                                                  &variant_wants_too_much,
+                                                  &variant_wants_no_size,
                                                   &variant_refuses,
                                                   &variant_fails,
                                                   &variant_closes_everything,

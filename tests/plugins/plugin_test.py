@@ -32,6 +32,15 @@ HOSTILE = {
     "claims_too_much": ("rejected", "not_oracle_set", "Claimed contract exact: The kept set is not"),
     "crashes_later": ("rejected", "crash", "timed"),
     "drifts_later": ("drift", "drift", ""),
+    "writes_behind_later": ("rejected", "outside", ""),
+    "changes_p_later": ("rejected", "input_changed", ""),
+    "forks_and_aborts": ("rejected", "crash", "signal 6"),
+    "becomes_another": ("rejected", "crash", "closed its connection to this program and ran on"),
+    "stops": ("rejected", "crash", "was stopped by signal 19"),
+    "answers_itself": ("rejected", "crash", "wrote something else than answers"),
+    "forks_in_workspace": ("accepted", None, ""),
+    "wants_too_much": ("rejected", "fault", "no 11529215046068"),
+    "wants_no_size": ("rejected", "fault", "workspace_size asks for 18446744073709551615 bytes"),
     "refuses": ("rejected", "launch", "-7"),
     "fails": ("rejected", "fault", "700"),
     "closes_everything": ("rejected", "crash", "closed its connection"),
@@ -91,7 +100,8 @@ class Scene:
     def __init__(self, program, libraries, sources, folder):
         self.program, self.libraries, self.sources = program, libraries, sources
         self.folder = folder
-        self.environment = dict(os.environ, TOPP_BENCH_PLUGIN_SECONDS="1")
+        self.environment = dict(os.environ, TOPP_BENCH_PLUGIN_SECONDS="1",
+                                TOPP_PLUGIN_TEST=str(os.getpid()))
 
     def library(self, name):
         return os.path.join(self.libraries, name + ".so")
@@ -111,6 +121,18 @@ class Scene:
     def results(self, out):
         with open(os.path.join(self.folder, out, "results.json"), encoding="utf-8") as file:
             return json.load(file)
+
+
+def workers_of():
+    """What the runs of this test have started and is still there: it carries a variable."""
+    mark = f"TOPP_PLUGIN_TEST={os.getpid()}".encode()
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{number}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    yield int(number)
+        except OSError:
+            pass
 
 
 def by_kernel(results):
@@ -146,6 +168,8 @@ def test_hostile(scene):
         check(mine[0]["line"] == "verdict", f"{cell['name']} has no verdict in the journal")
         blocks = [line for line in mine if line["line"] == "block"]
         check(cell["verdict"] != "accepted" or len(blocks) == 2, f"{cell['name']}: {len(blocks)}")
+    left = list(workers_of())
+    check(not left, f"processes {left} are left of the plug-ins")
     print(f"{len(HOSTILE)} kernels, each named by its own rule")
 
 
