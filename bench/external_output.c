@@ -12,7 +12,7 @@ void external_keep_log(const struct external_start *start) {
     char path[4300], block[4096];
     snprintf(path, sizeof path, "%s/external-%s.log", start->state->run->out_dir,
              start->external->name);
-    FILE *from = fopen(start->path[FILE_LOG], "re"), *to = fopen(path, "we");
+    FILE *from = process_open_file(start->path[FILE_LOG]), *to = fopen(path, "we");
     for (size_t left = 1 << 20, got; from && to && left > 0; left -= got) {
         got = fread(block, 1, sizeof block < left ? sizeof block : left, from);
         if (got == 0 || fwrite(block, 1, got, to) != got)
@@ -70,6 +70,10 @@ static bool right_array(const struct external_start *start, const char *path, co
     if (access(path, F_OK) != 0)
         return refuse(start, GATE_REJECTED, "no_output",
                       "the program ended well and left no file where --out says");
+    FILE *file = process_open_file(path);
+    if (!file)
+        return refuse(start, GATE_REJECTED, "unreadable_output", "its output is no ordinary file");
+    fclose(file);
     if (npy_claim_read(path, claim, &error) != TB_OK) {
         snprintf(what, sizeof what, "its output: %s", tb_error_text(&error, text, sizeof text));
         return refuse(start, GATE_REJECTED, "unreadable_output", what);

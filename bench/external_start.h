@@ -7,11 +7,11 @@
 
 enum { EXTERNAL_PATH_BYTES = 256 };
 
-/* Files of a start, in the run's own folder of temporary files. */
+/* Files of a start, in a temporary folder of its own. */
 enum external_file { FILE_IN, FILE_P, FILE_OUT, FILE_LAST, FILE_TRACE, FILE_LOG, FILES };
 
 struct external_runs {
-    char folder[64];
+    char folder[64];            /* of the latest start */
     char cupti[4096];           /* the file that this process found, "" if it has none */
     struct block_result *taken; /* [cells]: samples until the verdict is journaled; owned */
     char (*absent)[RECORD_REASON_BYTES]; /* [programs]: why it cannot run here, "" if it can */

@@ -1,6 +1,7 @@
 /* Reads the file of the injected library. */
 #include "bench/external_records.h"
 
+#include "bench/external_process.h"
 #include "bench/inject.h"
 
 #include <errno.h>
@@ -84,7 +85,7 @@ static bool take_line(struct external_trace *trace, const json_t *line, bool *en
 }
 
 enum tb_status trace_read(const char *path, struct external_trace *trace, struct tb_error *error) {
-    FILE *file = fopen(path, "re");
+    FILE *file = process_open_file(path);
     memset(trace, 0, sizeof *trace);
     if (!file)
         return TB_OK;

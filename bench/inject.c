@@ -176,10 +176,14 @@ void inject_begin(void) {
             state.room = room;
         }
     }
+    const bool was_all = state.written && state.written == expected_ranges();
     if (!state.nested && state.count < state.room)
         state.ranges[state.count++] = (struct range){.begin_ns = now_ns()};
     else
         state.short_of_memory = state.short_of_memory || !state.nested;
+    /* One too many: said at once, as not every program comes to its exit handlers. */
+    if (was_all)
+        write_file(false);
     pthread_mutex_unlock(&state.lock);
 }
 

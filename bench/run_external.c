@@ -7,13 +7,15 @@
 #include "bench/npy_array.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VALUE_BYTES = 4200 };
+/* MARK: the variable that tells what a start has started; its folder is like no other. */
+enum { VALUE_BYTES = 4200, MARK = 0 };
 
 static const char *const file_names[FILES] = {"in.npy",   "p.npy", "out.npy",
                                               "last.npy", "trace", "log"};
@@ -22,11 +24,40 @@ char *external_absent(const struct external_start *start) {
     return start->state->external->absent[start->external - start->state->run->externals->items];
 }
 
+static int remove_one(const char *path, const struct stat *facts, int kind, struct FTW *place) {
+    (void)facts, (void)kind, (void)place;
+    remove(path);
+    return 0;
+}
+
+/* With whatever a program has put there. */
+static void remove_folder(struct external_runs *runs) {
+    if (!runs->folder[0])
+        return;
+    (void)!chmod(runs->folder, 0700);
+    nftw(runs->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    runs->folder[0] = '\0';
+}
+
+/* Each start has a folder of its own: what another did to its files is nobody else's. */
+static enum tb_status make_folder(struct run_state *state) {
+    struct external_runs *runs = state->external;
+    const char *base = getenv("TMPDIR");
+    remove_folder(runs);
+    if (!base || !*base || strlen(base) > sizeof runs->folder - 32)
+        base = "/tmp";
+    snprintf(runs->folder, sizeof runs->folder, "%s/topp-external-XXXXXX", base);
+    if (mkdtemp(runs->folder))
+        return TB_OK;
+    runs->folder[0] = '\0';
+    return tb_fail_at(state->error, TB_IO, base, 0, -1, "no folder can be made there: %s",
+                      strerror(errno));
+}
+
 static enum tb_status open_runs(struct run_state *state) {
     if (state->external)
         return TB_OK;
     struct external_runs *runs = calloc(1, sizeof *runs);
-    const char *base = getenv("TMPDIR");
     if (!runs)
         return tb_fail(state->error, TB_NO_MEMORY, "no memory for the programs of --external");
     state->external = runs;
@@ -34,15 +65,6 @@ static enum tb_status open_runs(struct run_state *state) {
     runs->absent = calloc(OPTION_MOST_EXTERNAL, sizeof *runs->absent);
     if (!runs->taken || !runs->absent)
         return tb_fail(state->error, TB_NO_MEMORY, "no memory for the programs of --external");
-    if (!base || !*base || strlen(base) > sizeof runs->folder - 32)
-        base = "/tmp";
-    snprintf(runs->folder, sizeof runs->folder, "%s/topp-external-XXXXXX", base);
-    if (!mkdtemp(runs->folder)) {
-        const enum tb_status status = tb_fail_at(
-            state->error, TB_IO, base, 0, -1, "no folder can be made there: %s", strerror(errno));
-        runs->folder[0] = '\0';
-        return status;
-    }
     /* "130000 (FILE)": the program has to find the same one. */
     const char *version = json_string_value(json_object_get(state->result->info.device, "cupti"));
     const char *file = version ? strchr(version, '(') : NULL;
@@ -53,15 +75,9 @@ static enum tb_status open_runs(struct run_state *state) {
 
 void external_runs_free(struct run_state *state) {
     struct external_runs *runs = state->external;
-    char path[EXTERNAL_PATH_BYTES];
     if (!runs)
         return;
-    for (size_t i = 0; runs->folder[0] && i < FILES; i++) {
-        snprintf(path, sizeof path, "%s/%s", runs->folder, file_names[i]);
-        unlink(path);
-    }
-    if (runs->folder[0])
-        rmdir(runs->folder);
+    remove_folder(runs);
     for (size_t i = 0; runs->taken && i < state->plan->count; i++)
         block_result_free(&runs->taken[i]);
     free(runs->taken);
@@ -73,13 +89,13 @@ void external_runs_free(struct run_state *state) {
 static enum tb_status write_inputs(struct external_start *start, const struct logits *logits,
                                    const float *p) {
     struct tb_error *error = start->state->error;
-    for (size_t i = 0; i < FILES; i++) {
+    enum tb_status status = make_folder(start->state);
+    for (size_t i = 0; i < FILES; i++)
         snprintf(start->path[i], sizeof start->path[i], "%s/%s", start->state->external->folder,
                  file_names[i]);
-        unlink(start->path[i]);
-    }
-    const enum tb_status status = npy_write(start->path[FILE_IN], logits->data, logits->batch,
-                                            logits->vocab, logits->stride, error);
+    if (status == TB_OK)
+        status = npy_write(start->path[FILE_IN], logits->data, logits->batch, logits->vocab,
+                           logits->stride, error);
     return status == TB_OK ? npy_write_vector(start->path[FILE_P], p, logits->batch, error)
                            : status;
 }
@@ -106,12 +122,12 @@ static void make_variables(const struct external_start *start, struct variables 
     const char *uuid =
         json_string_value(json_object_get(start->state->result->info.device, "uuid"));
     snprintf(repeats, sizeof repeats, "%d", (int)start->repeats);
+    set(variables, "TOPP_OUT_LAST", start->path[FILE_LAST]); /* MARK */
     set(variables, "TOPP_DEVICE", cuda ? "cuda" : "cpu");
     /* Of several GPUs, the one that our kernels run on, whatever its number. */
     if (start->state->device->visible > 1 && uuid && *uuid)
         set(variables, "CUDA_VISIBLE_DEVICES", uuid);
     set(variables, "TOPP_LAUNCH", start->external->launch == LAUNCH_GRAPH ? "graph" : "stream");
-    set(variables, "TOPP_OUT_LAST", start->path[FILE_LAST]);
     if (start->repeats == 0 || !run->externals->inject[0])
         return;
     set(variables, INJECT_OUT, start->path[FILE_TRACE]);
@@ -150,6 +166,7 @@ static enum tb_status run_program(const struct external_start *start,
         .arguments = arguments,
         .environment = variables.list,
         .log = start->path[FILE_LOG],
+        .mark = variables.text[MARK],
         .limit_seconds = start->state->plan->limits.case_seconds,
         .stop = start->state->run->stop,
     };
@@ -187,7 +204,9 @@ static enum tb_status take_samples(const struct external_start *start) {
         return tb_fail(state->error, TB_NO_MEMORY, "no memory for samples");
     taken->samples = samples;
     if (trace_read(start->path[FILE_TRACE], &trace, &defect) != TB_OK)
-        snprintf(taken->refused, sizeof taken->refused, "%.200s", defect.message);
+        snprintf(taken->refused, sizeof taken->refused,
+                 "the injected library's file: line %lld %.200s", (long long)defect.line,
+                 defect.message);
     else if (trace_judge(&trace, &want, samples + taken->count, &taken->kernels,
                          &taken->kernel_count, taken->refused, sizeof taken->refused))
         taken->count += want.repeats;

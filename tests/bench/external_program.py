@@ -2,6 +2,7 @@
 import array
 import math
 import os
+import shutil
 import signal
 import sys
 import time
@@ -68,8 +69,24 @@ elif way != "no_output":
 if way == "leaves" and os.fork() == 0:  # a helper that nobody waits for
     time.sleep(1000)
 
+if way == "daemon" and os.fork() == 0:  # out of its process group
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(1000)
+    os._exit(0)
+if way == "fifo":
+    os.unlink(arguments.out)
+    os.mkfifo(arguments.out)
+if way == "fifo_trace":
+    os.mkfifo(os.environ["TOPP_INJECT_OUT"])
+    sys.exit(0)
+if way == "removes_all":
+    shutil.rmtree(os.path.dirname(arguments.out))
+    sys.exit(0)
+
 sample = Ranges()
 repeats = {"few_ranges": arguments.repeats - 1, "many_ranges": arguments.repeats + 1,
+           "one_more": arguments.repeats + 1,
            "no_ranges": 0}.get(way, arguments.repeats)
 if arguments.repeats:
     sample.push(b"warm-up")  # ranges of other names are nobody's
@@ -80,6 +97,8 @@ if arguments.repeats:
                 with sample:
                     pass
             time.sleep(1e-4)
+if way == "one_more":
+    os._exit(0)  # no exit handler says that there were too many
 if way == "drift":
     work[0] = 1.0
 if program.last and arguments.repeats:

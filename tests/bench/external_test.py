@@ -81,31 +81,46 @@ WAYS = {
     "probabilities_off": ("probabilities", "rejected", "probability_sum", ""),
 }
 
+# The same of programs that would take others along.
+HOSTILE = {
+    "daemon": ("masked_logits", "accepted", None, ""),
+    "fifo": ("masked_logits", "rejected", "unreadable_output", "its output is no ordinary file"),
+    "fifo_trace": ("masked_logits", "accepted", None, "no NVTX range named `sample` was seen"),
+    "removes_all": ("masked_logits", "rejected", "no_output", "no file where --out says"),
+    "one_more": ("masked_logits", "accepted", None, "4 NVTX ranges named"),
+    "leaves": ("masked_logits", "accepted", None, ""),
+}
+
 
 def test_refusals():
+    for out, cases in ("refusals", WAYS), ("hostile", HOSTILE):
+        refusals(out, cases)
+    expect("a failure's words stay in a log",
+           os.path.exists(os.path.join(scratch, "refusals", "external-exit.log")))
+    expect("a refused run verifies", verify("refusals")[0] == 0, verify("refusals")[1][-300:])
+
+
+def refusals(out, cases):
     options = []
-    for way, (output, *_) in WAYS.items():  # 16 at most
+    for way, (output, *_) in cases.items():  # 16 at most
         options += ["--external", f"{way}={python} {ways} {way}", "--external-output", output,
                     "--external-repeats", "3"]
-    run = sweep("refusals", *options)
-    expect("refusals: exit code", run.returncode == 1, run.stderr[-400:])
-    found = results("refusals")
+    run = sweep(out, *options)
+    expect(f"{out}: exit code", run.returncode == 1, run.stderr[-400:])
+    found = results(out)
     for kernel in "exact", "floor":
         cell = cell_of(found, kernel)
         expect(f"{kernel} is untouched", cell["verdict"] == "accepted" and cell["median_ns"])
-    for way, (_, verdict, rule, words) in WAYS.items():
+    for way, (_, verdict, rule, words) in cases.items():
         cell = cell_of(found, way)
         said = cell["unmeasured"] if verdict == "accepted" else cell["reason"]
         timed = cell["median_ns"] is not None
         is_so = cell["verdict"], cell["rule"], timed, words in (said or "")
-        expect(f"{way} is refused as it should", is_so == (verdict, rule, way == "leaves", True),
+        expect(f"{way} is refused as it should", is_so == (verdict, rule, way in ("leaves", "daemon"), True),
                f"{is_so} {said}")
     left = subprocess.run(["pgrep", "-f", ways], capture_output=True,
                           text=True, check=False).stdout
     expect("nothing of a program is left", not left, left)
-    expect("a failure's words stay in a log",
-           os.path.exists(os.path.join(scratch, "refusals", "external-exit.log")))
-    expect("a refused run verifies", verify("refusals")[0] == 0, verify("refusals")[1][-300:])
 
 
 def test_garbage():
