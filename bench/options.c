@@ -155,6 +155,12 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
         options->oracle_cache = value;
         return 0;
     case KEY_INPUT:
+        if (options->input) {
+            tb_fail(parsing->error, TB_USAGE,
+                    "--input stands twice: several files go into one profile "
+                    "(docs/captured-logits.md)");
+            return EINVAL;
+        }
         options->input = value;
         return 0;
     case KEY_RESUME:

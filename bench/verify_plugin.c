@@ -87,7 +87,7 @@ static void verify_cell(struct verification *verification, struct plugin_pool *p
     json_t *line = NULL;
     if (!verification->plugin_here[plugin - verification->plugins.at]) {
         compare_masks(verification, cell, bound, NULL,
-                      "a plug-in's: --plugin LIBRARY runs it again");
+                      "a plug-in's: --plugin LIBRARY, with the run's SHA-256, runs it again");
         return;
     }
     const enum tb_status status =

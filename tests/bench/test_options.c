@@ -96,6 +96,7 @@ static const struct line refused[] = {
     {"shard with sign of all", {"--sweep", "--shard", "2/+3"}, "--shard: '2/+3' is not K/N"},
     {"too many shards", {"--sweep", "--shard", "1/100001"}, "--shard: '1/100001' is not"},
     {"devices word", {"--sweep", "--devices", "x"}, "--devices: 'x' is not all, or a list"},
+    {"input twice", {"--sweep", "--input", "a.npy", "--input", "b.npy"}, "--input stands twice"},
     {"devices twice", {"--sweep", "--devices", "1,1"}, "--devices: '1,1' is not"},
     {"devices with a hole", {"--sweep", "--devices", "0,,1"}, "--devices: '0,,1' is not"},
     {"devices with shard", {"--sweep", "--devices", "0,1", "--shard", "1/2"}, "--devices cuts"},

@@ -311,7 +311,7 @@ def verify(scene, library):
                 "--force", profile="kinds.json", code=0)
     run = scene.run("--verify", receipt)
     check("plugins      1 verified" in run.stdout, run.stdout)
-    check("--plugin LIBRARY runs it again" in run.stdout, run.stdout)
+    check("--plugin LIBRARY, with the run's SHA-256, runs it again" in run.stdout, run.stdout)
     again = scene.run("--verify", receipt, "--plugin", "mine.so")
     check("a plug-in's" not in again.stdout and "changed: masks" not in again.stdout and
           "masks" in again.stdout, again.stdout)
