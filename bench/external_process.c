@@ -64,7 +64,7 @@ static const char **make_words(const struct process_request *request, char **scr
 static void become(const struct process_request *request, const char **words,
                    const char **environment) {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a run that is killed leaves no program behind */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a killed run cannot; its children stay */
     const int in = open("/dev/null", O_RDONLY);
     const int out = open(request->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);
     if (in < 0 || out < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
