@@ -30,6 +30,37 @@ enum tb_status whole_parse(const char *option, const char *text, long least, lon
     return TB_OK;
 }
 
+static bool same_file(const char *left, const char *right) {
+    struct stat one, other;
+    if (!strcmp(left, right))
+        return true;
+    return stat(left, &one) == 0 && stat(right, &other) == 0 && S_ISREG(one.st_mode) &&
+           one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+enum tb_status outputs_apart(const char *const *outputs, size_t output_count,
+                             const char *const *inputs, size_t input_count,
+                             struct tb_error *error) {
+    char inside[4200];
+    for (size_t i = 0; i < output_count; i++) {
+        if (!outputs[i])
+            continue;
+        for (size_t other = 0; other < i; other++)
+            if (outputs[other] && same_file(outputs[i], outputs[other]))
+                return tb_fail(error, TB_USAGE, "two documents go to %s: give each its own file",
+                               strcmp(outputs[i], "-") ? outputs[i] : "standard output");
+        for (size_t input = 0; input < input_count; input++) {
+            snprintf(inside, sizeof inside, "%.4000s/results.json", inputs[input]);
+            if (same_file(outputs[i], inputs[input]) || same_file(outputs[i], inside))
+                return tb_fail(error, TB_USAGE,
+                               "%s would be written over the results that are compared: give the "
+                               "output another name",
+                               outputs[i]);
+        }
+    }
+    return TB_OK;
+}
+
 static enum tb_status cannot(const char *path, struct tb_error *error) {
     return tb_fail_at(error, TB_IO, path, 0, -1, "cannot be written: %s", strerror(errno));
 }

@@ -167,8 +167,13 @@ struct outputs {
 
 static enum tb_status open_outputs(const struct arguments *arguments, struct outputs *outputs,
                                    struct tb_error *error) {
+    const char *const paths[] = {arguments->markdown, arguments->junit, arguments->json,
+                                 arguments->page};
     memset(outputs, 0, sizeof *outputs);
-    enum tb_status status = output_open(arguments->markdown, &outputs->markdown, error);
+    enum tb_status status =
+        outputs_apart(paths, sizeof paths / sizeof paths[0], arguments->words, 2, error);
+    if (status == TB_OK)
+        status = output_open(arguments->markdown, &outputs->markdown, error);
     if (status == TB_OK)
         status = output_open(arguments->junit, &outputs->junit, error);
     if (status == TB_OK)
@@ -207,6 +212,12 @@ static bool is_standard(const char *path) {
     return path && !strcmp(path, "-");
 }
 
+/* A document goes to standard output: the table would spoil it. */
+static bool takes_stdout(const struct arguments *arguments) {
+    return is_standard(arguments->json) || is_standard(arguments->page) ||
+           is_standard(arguments->junit) || is_standard(arguments->markdown);
+}
+
 static enum tb_status tell(const struct arguments *arguments, const struct report *report,
                            struct outputs *outputs, struct tb_error *error) {
     warn_ignored(arguments, report->comparison);
@@ -219,7 +230,7 @@ static enum tb_status tell(const struct arguments *arguments, const struct repor
                            report->comparison->refused);
     } else if (arguments->github) {
         report_github(report, stdout);
-    } else if (!is_standard(arguments->json) && !is_standard(arguments->page)) {
+    } else if (!takes_stdout(arguments)) {
         report_table(report, stdout, arguments->all, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
     }
     if (outputs->markdown.stream)

@@ -271,6 +271,7 @@ static enum tb_status run_recorded(struct arguments *arguments, struct results_s
                                  .wide_runs = (size_t)arguments->runs,
                                  .wide_cells = 200,
                                  .plants = arguments->full ? 200 : 20,
+                                 .most_judged = arguments->full ? 100000000 : 4000000,
                                  .seed = (uint64_t)arguments->seed};
     enum tb_status status = load_all(arguments, set, error);
     return status == TB_OK ? selftest_recorded(set, &plan, &arguments->options, recorded, error)

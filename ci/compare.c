@@ -61,31 +61,14 @@ static enum tb_status check_environment(struct comparing *comparing, struct tb_e
                                           comparison->ignored_used, &comparison->differences))
                 return tb_fail(error, TB_NO_MEMORY, "no memory for the environments");
         }
+    if (!comparison->refused[0])
+        compare_copies(comparing);
     if (unfrozen && !options->allow_unfrozen && !comparison->refused[0])
         snprintf(comparison->refused, sizeof comparison->refused,
                  "%.120s is unfrozen (--seed, --slices or --input changed what its profile says): "
                  "--allow-unfrozen compares it all the same",
                  unfrozen->file);
     return TB_OK;
-}
-
-/* Cells that NEW measured on another device of the model than BASE: worth knowing, no refusal. */
-static bool note_devices(struct comparing *comparing) {
-    struct comparison *comparison = comparing->comparison;
-    size_t pairs = 0, other = 0;
-    char text[96];
-    for (size_t i = 0; i < comparison->count; i++) {
-        const struct verdict *verdict = &comparison->verdicts[i];
-        if (!verdict->base || !verdict->new_side || !verdict->base->device_uuid[0] ||
-            !verdict->new_side->device_uuid[0])
-            continue;
-        pairs++;
-        other += strcmp(verdict->base->device_uuid, verdict->new_side->device_uuid) != 0;
-    }
-    snprintf(text, sizeof text, "%zu of %zu cells", other, pairs);
-    return other == 0 ||
-           difference_add(&comparison->differences, DIFFERENCE_NOTE, "cell.device_uuid", text,
-                          "on another device (perfwatch devices: how far apart)");
 }
 
 static enum tb_status check_settings(struct comparing *comparing, struct tb_error *error) {
@@ -101,8 +84,8 @@ static enum tb_status check_settings(struct comparing *comparing, struct tb_erro
                               &comparison->differences))
             return tb_fail(error, TB_NO_MEMORY, "no memory for the settings");
     }
-    if (!note_devices(comparing))
-        return tb_fail(error, TB_NO_MEMORY, "no memory for the devices");
+    if (!compare_notes(comparing))
+        return tb_fail(error, TB_NO_MEMORY, "no memory for the notes");
     char *refused = comparison->refused;
     if (refused[0])
         return TB_OK;

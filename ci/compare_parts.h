@@ -27,6 +27,11 @@ void pair_work_free(struct pair_work *work);
 bool compare_list(struct comparing *comparing);
 size_t compare_cells_in(const struct results_set *set);
 
+/* Refuses a side that has one run twice. */
+void compare_copies(struct comparing *comparing);
+/* Adds what a reader should know of the sides to comparison->differences. false without memory. */
+bool compare_notes(struct comparing *comparing);
+
 /* The gate's outcome in two cells, as a sentence in reason; false when it is the same. */
 bool compare_gate(const struct result_cell *left, const struct result_cell *right, bool masks_too,
                   char *reason, size_t reason_bytes);

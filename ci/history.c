@@ -128,7 +128,10 @@ bool history_date(const char *text, char utc[32]) {
         return false;
     time.tm_year = year - 1900;
     time.tm_mon = month - 1;
-    time_t seconds = timegm(&time);
+    struct tm real = time;
+    time_t seconds = timegm(&real);
+    if (real.tm_mday != time.tm_mday || real.tm_hour != time.tm_hour) /* a day or hour too many */
+        return false;
     seconds -= (sign[0] == '-' ? -1 : sign[0] == '+' ? 1 : 0) * (hours * 3600 + minutes * 60);
     return gmtime_r(&seconds, &time) && strftime(utc, 32, "%Y-%m-%dT%H:%M:%SZ", &time) > 0;
 }

@@ -156,17 +156,31 @@ static void print_row(const struct verdict *verdict, const int *width, FILE *str
         fprintf(stream, "%*s  %s\n", width[0], "", verdict->reason);
 }
 
-/* The first `rows` verdicts but for `left_out` of them from `from` on. */
-static void print_rows(const struct comparison *comparison, size_t rows, size_t from,
-                       size_t left_out, FILE *stream, bool color) {
+/* What says nothing new: shown with --all alone. */
+static bool is_plain(const struct verdict *verdict) {
+    return verdict->outcome >= OUTCOME_EQUIVALENT && !verdict->excused;
+}
+
+/* Whether a row is in the table; counts the undecided ones. */
+static bool shown(const struct verdict *verdict, bool all, size_t *undecided) {
+    *undecided += verdict->outcome == OUTCOME_UNDECIDED;
+    return all || (!is_plain(verdict) &&
+                   (verdict->outcome != OUTCOME_UNDECIDED || *undecided <= UNDECIDED_ROWS));
+}
+
+/* All verdicts, or those that are not plain; of the undecided the worst, the rest says nothing new.
+ */
+static void print_rows(const struct comparison *comparison, bool all, FILE *stream, bool color) {
+    const struct verdict *verdicts = comparison->verdicts;
     int width[COLUMNS] = {0};
+    size_t undecided = 0;
     struct line line;
     for (int c = 0; c + 1 < COLUMNS; c++)
         width[c] = (int)strlen(heads[c]);
-    for (size_t i = 0; i < rows; i++) {
-        if (i >= from && i < from + left_out)
+    for (size_t i = 0; i < comparison->count; i++) {
+        if (!shown(&verdicts[i], all, &undecided))
             continue;
-        fill_line(&comparison->verdicts[i], &line);
+        fill_line(&verdicts[i], &line);
         for (int c = 0; c + 1 < COLUMNS; c++)
             if ((int)strlen(line.text[c]) > width[c])
                 width[c] = (int)strlen(line.text[c]);
@@ -174,11 +188,13 @@ static void print_rows(const struct comparison *comparison, size_t rows, size_t 
     for (int c = 0; c + 1 < COLUMNS; c++)
         fprintf(stream, "%*s  ", c == 0 ? -width[c] : width[c], heads[c]);
     fprintf(stream, "%s\n", heads[COLUMNS - 1]);
-    for (size_t i = 0; i < rows; i++) {
-        if (left_out > 0 && i == from)
-            fprintf(stream, "... and %zu more that are undecided: --all shows them\n", left_out);
-        if (i < from || i >= from + left_out)
-            print_row(&comparison->verdicts[i], width, stream, color);
+    undecided = 0;
+    for (size_t i = 0; i < comparison->count; i++) {
+        if (shown(&verdicts[i], all, &undecided))
+            print_row(&verdicts[i], width, stream, color);
+        else if (verdicts[i].outcome == OUTCOME_UNDECIDED && undecided == UNDECIDED_ROWS + 1)
+            fprintf(stream, "... and %zu more that are undecided: --all shows them\n",
+                    comparison->by_outcome[OUTCOME_UNDECIDED] - UNDECIDED_ROWS);
     }
 }
 
@@ -207,21 +223,13 @@ static void print_common(const struct comparison *comparison, FILE *stream) {
 void report_table(const struct report *report, FILE *stream, bool all, bool color) {
     const struct comparison *comparison = report->comparison;
     char headline[1024];
-    size_t rows = comparison->count, first = 0, undecided = 0;
-    while (!all && rows > 0 && comparison->verdicts[rows - 1].outcome >= OUTCOME_EQUIVALENT &&
-           !comparison->verdicts[rows - 1].excused)
-        rows--;
-    while (first < rows && comparison->verdicts[first].outcome != OUTCOME_UNDECIDED)
-        first++;
-    while (first + undecided < rows &&
-           comparison->verdicts[first + undecided].outcome == OUTCOME_UNDECIDED)
-        undecided++;
+    bool any = false;
+    for (size_t i = 0; i < comparison->count && !any; i++)
+        any = all || !is_plain(&comparison->verdicts[i]);
     print_differences(comparison, stream);
     print_common(comparison, stream);
-    if (rows > 0) { /* the worst of what is undecided; the rest says nothing new */
-        size_t left_out = all || undecided <= UNDECIDED_ROWS ? 0 : undecided - UNDECIDED_ROWS;
-        print_rows(comparison, rows, first + UNDECIDED_ROWS, left_out, stream, color);
-    }
+    if (any)
+        print_rows(comparison, all, stream, color);
     report_headline(report, headline, sizeof headline);
     fprintf(stream, "%s\n", headline);
     if (comparison->by_outcome[OUTCOME_REGRESSED] && report_cause(comparison)[0])

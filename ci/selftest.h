@@ -58,7 +58,8 @@ struct recorded_result {
 struct recorded_plan {
     size_t pairs; /* most pairs of processes */
     size_t wide_runs, wide_cells;
-    size_t plants; /* trials a cell and effect */
+    size_t plants;      /* trials a cell and effect */
+    size_t most_judged; /* verdicts on planted runs: with more cells fewer trials a cell; 0: any */
     uint64_t seed;
 };
 

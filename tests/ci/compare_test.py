@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """perfwatch compare, judged by an independent reader. usage: compare_test.py PERFWATCH SOURCE_DIR"""
-import copy, json, math, os, random, subprocess, sys, tempfile
+import copy, json, math, os, random, shutil, subprocess, sys, tempfile
 import xml.etree.ElementTree as ElementTree
 
 sys.dont_write_bytecode = True
@@ -85,7 +85,8 @@ check("correctness above timing", [l.split()[0] for l in first if " topp/" in l]
 case("unmeasured", changed(lambda d: d["cells"][3].update(samples=None, unmeasured="records were dropped")), 3,
      out=["incomparable", "records were dropped"])
 case("missing", changed(lambda d: d["cells"].pop(3)), 1, out=["missing", "c3"])
-case("missing, --subset", changed(lambda d: d["cells"].pop(3)), 0, "--subset", out=["missing (excused)"])
+out = case("missing, --subset", changed(lambda d: d["cells"].pop(3)), 0, "--subset", out=["missing (excused)"])
+check("missing, --subset: no equivalent rows beside it", "\nequivalent" not in out, out)
 case("missing, declared subset",
      changed(lambda d: (d["cells"].pop(3), d["run"].__setitem__("subset", True))), 0, out=["missing (excused)"])
 case("new cell", changed(lambda d: d["cells"].append(dict(d["cells"][0], name="topp/new"))), 0, out=["new"])
@@ -247,6 +248,12 @@ case("--explain unknown", "aa.json", 2, "--explain", "nothing", err=["no such ce
 case("output cannot be written", "aa.json", 2, "--json", "absent/dir/x.json", err=["absent/dir/x.json"])
 os.mkdir("folder")
 case("output is a folder", "aa.json", 2, "--junit", "folder/", err=["folder/"])
+shutil.copy("base.json", "precious.json")
+case("no output over BASE", "aa.json", 2, "--json", "./precious.json", base="precious.json", err=["precious.json would be"])
+check("no output over BASE", open("precious.json").read() == open("base.json").read())
+case("two outputs, one file", "aa.json", 2, "--json", "x", "--junit", "x", err=["two documents go to x"])
+case("two outputs, one pipe", "aa.json", 2, "--json", "-", "--junit", "-", err=["standard output"])
+check("--junit - is a document", ElementTree.fromstring(run("--junit", "-", "base.json", "aa.json")[1]).tag == "testsuite")
 check("nothing is left behind", not [f for f in os.listdir(".") if ".json." in f], os.listdir("."))
 
 # Writers.
@@ -348,6 +355,23 @@ for side, by in (("old", 1.0), ("new", 1.025)):
         write(f"{side}/{process}/results.json", data)
 code, out, err = run("old", "new")
 check("processes", code == 1 and "regressed: 12 cells" in out and "c7" in out, out + err)
+write("old/4.json", changed(lambda d: d["cells"].pop(3), 199))
+lacking = results(198)
+lacking["cells"][5]["samples"] = None
+write("old/5.json", lacking)
+os.mkdir("uneven")
+for process in range(4):
+    shutil.copy(f"old/{process}/results.json", f"uneven/{process}.json")
+for process in (4, 5):
+    os.rename(f"old/{process}.json", f"uneven/{process}.json")
+code, out, err = run("uneven", "aa.json")
+check("processes that lack a cell", code == 0 and "note     base.processes: 2 cells without a time in some of 6 "
+      "processes -> such as uneven/4.json" in out, out + err)
+os.makedirs("copies")
+shutil.copy("aa.json", "copies/1.json")
+shutil.copy("aa.json", "copies/2.json")
+case("a copy is no process", "copies", 3, out=["NEW has run", "copies/1.json or copies/2.json"])
+case("a run against itself", "base.json", 0, out=["the same run is on both sides"])
 code, out, err = run("old", "--out", "cal.json", command="selftest")
 check("selftest", code == 0 and "4 processes, 12 cells" in out, out + err)
 told = strict("cal.json")

@@ -153,7 +153,8 @@ check("no alarm for what is known", run("history", "--fail-on-change", db="long.
 check("--since", run("history", "step", "--fail-on-change", "--since", "2026-01-20", db="long.db")[0] == 1)
 check("--since, later", run("history", "step", "--fail-on-change", "--since", "2026-02-10", db="long.db")[0] == 0)
 check("clock raises no alarm", run("history", "clock", "--fail-on-change", "--since", "2026-01-01", db="long.db")[0] == 0)
-check("--since is no date", run("history", "--since", "yesterday", db="long.db")[0] == 2)
+for bad in ("yesterday", "2026-02-30", "2026-04-31", "2026-13-01"):
+    check(f"--since {bad} is no date", run("history", "--since", bad, db="long.db")[0] == 2)
 check("deterministic", run("history", "--json", "-", db="long.db") == run("history", "--json", "-", db="long.db"))
 # The run that makes a step beyond doubt raises the alarm once.
 alarms = []

@@ -7,6 +7,8 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { THREE_PERCENT = 2 };
 static const struct synthetic_plan plan = {.runs = 25,
@@ -72,9 +74,61 @@ static void binomial(void **state) {
     assert_true(rate_below((struct rate){19, 25}, 0.95));
 }
 
+/* Two processes that measured six cells, every sample nearly the same. */
+static void fill_processes(struct results files[2]) {
+    enum { CELLS = 6, SAMPLES = 80 };
+    struct tb_error error = TB_ERROR_INIT;
+    for (int process = 0; process < 2; process++) {
+        for (int c = 0; c < CELLS; c++) {
+            struct result_cell *cell = results_append(&files[process]);
+            struct sample_set *set = &cell->samples;
+            cell->name = strdup((const char *[CELLS]){"a", "b", "c", "d", "e", "f"}[c]);
+            set->time = malloc(SAMPLES * sizeof *set->time);
+            set->block = malloc(SAMPLES * sizeof *set->block);
+            set->draw = calloc(SAMPLES, sizeof *set->draw);
+            assert_true(cell->name && set->time && set->block && set->draw);
+            for (int32_t i = 0; i < SAMPLES; i++) {
+                set->time[i] = 1000.0 + (7 * i + 3 * process + c) % 11;
+                set->block[i] = i / 16;
+            }
+            set->count = SAMPLES;
+        }
+        assert_int_equal(results_index(&files[process], &error), TB_OK);
+    }
+}
+
+/* Many cells get fewer trials each, all of them some, instead of hours. */
+static void work_is_bounded(void **state) {
+    (void)state;
+    struct results files[2] = {{0}, {0}};
+    struct results_set set = {.name = "made up", .files = files, .count = 2};
+    struct recorded_plan recorded = {.pairs = 1, .wide_runs = 1, .wide_cells = 6, .plants = 4};
+    struct recorded_result result;
+    struct compare_options options;
+    struct tb_error error = TB_ERROR_INIT;
+    compare_defaults(&options);
+    fill_processes(files);
+    for (size_t stride = 1; stride <= 4; stride *= 2) {
+        size_t trials = 0;
+        recorded.most_judged = recorded.plants * EFFECTS * 6 * 6 / stride;
+        assert_int_equal(selftest_recorded(&set, &recorded, &options, &result, &error), TB_OK);
+        assert_int_equal(result.count, 6);
+        for (size_t c = 0; c < result.count; c++) {
+            assert_true(result.cells[c].caught[THREE_PERCENT].trials > 0);
+            assert_true(result.cells[c].smallest > 0.0);
+            trials += result.cells[c].caught[THREE_PERCENT].trials;
+        }
+        assert_int_equal(trials, 6 * recorded.plants / stride);
+        recorded_result_free(&result);
+    }
+    results_free(&files[0]);
+    results_free(&files[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(targets), cmocka_unit_test(wrong_noise_is_seen),
-        cmocka_unit_test(process_noise_counts), cmocka_unit_test(binomial)};
+        cmocka_unit_test(process_noise_counts), cmocka_unit_test(binomial),
+        cmocka_unit_test(work_is_bounded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
