@@ -69,7 +69,9 @@ static bool binding_differs(const struct journal_options *options, const json_t 
     text[0] = '\0';
     for (size_t i = 0; options->binding && options->binding[i]; i++) {
         const char *name = options->binding[i];
-        if (json_equal(json_object_get(found, name), json_object_get(options->header, name)))
+        const json_t *has = json_object_get(found, name);
+        const json_t *asked = json_object_get(options->header, name);
+        if (has == asked || json_equal(has, asked)) /* the same, or in neither */
             continue;
         int length = snprintf(text + used, text_bytes - used, "%s%s", used ? ", " : "", name);
         if (length > 0 && used + (size_t)length < text_bytes)

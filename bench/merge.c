@@ -138,13 +138,14 @@ static enum tb_status prepare(struct merging *merging, const struct merge_reques
 
 static json_t *journal_head(const struct merging *merging) {
     const json_t *run = merging->run;
-    return json_pack("{s:s, s:O, s:O, s:O, s:O, s:O, s:n, s:O, s:O, s:b, s:s, s:b}", "schema",
-                     "topp-bench.journal/1", "id", json_object_get(run, "id"), "date",
+    return json_pack("{s:s, s:O, s:O, s:O, s:O, s:O, s:n, s:O, s:O, s:O, s:O, s:b, s:s, s:b}",
+                     "schema", "topp-bench.journal/1", "id", json_object_get(run, "id"), "date",
                      json_object_get(run, "date"), "profile",
                      json_object_get(json_object_get(run, "profile"), "sha256"), "plan",
                      json_object_get(run, "plan_sha256"), "sources",
-                     json_object_get(run, "sources_sha256"), "shard", "seed",
-                     json_object_get(run, "seed"), "slices", json_object_get(run, "slices"),
+                     json_object_get(run, "sources_sha256"), "shard", "externals",
+                     json_object_get(run, "externals"), "plugins", json_object_get(run, "plugins"),
+                     "seed", json_object_get(run, "seed"), "slices", json_object_get(run, "slices"),
                      "gate_only", (int)merging->shards[0].gate_only, "device",
                      merging->shards[0].model, "merge", 1);
 }
@@ -167,8 +168,9 @@ static bool holds_broken_merge(const char *out_dir) {
 
 static enum tb_status open_journal(const struct merging *merging, bool force,
                                    struct journal **journal, struct tb_error *error) {
-    static const char *const binding[] = {"schema", "profile", "plan",      "sources", "shard",
-                                          "seed",   "slices",  "gate_only", "device",  NULL};
+    static const char *const binding[] = {"schema", "profile",   "plan",    "sources",
+                                          "shard",  "externals", "plugins", "seed",
+                                          "slices", "gate_only", "device",  NULL};
     json_t *head = journal_head(merging);
     const struct journal_options options = {.folder = merging->out_dir,
                                             .header = head,

@@ -103,6 +103,7 @@ struct run_result {
     size_t unexpected; /* cells against the profile's expectation: exit code 1 */
     size_t unmeasured; /* accepted, to be timed, but without valid samples: exit code 3 */
     size_t unfinished; /* an interrupted run's cells without verdict or blocks */
+    bool whole;        /* resumed, but finished before: all files stay as they were */
 };
 
 /* Frees what the result owns; a zeroed struct is fine. */

@@ -166,6 +166,8 @@ enum tb_status gate_scene_make(struct run_state *state, struct gate_group *group
 void gate_scene_free(struct gate_scene *scene);
 
 /* run_gate.c, run_gate_ids.c, run_gate_gumbel.c: verdicts. */
+/* run_whole.c: resumed, and the earlier run ended and left what its receipt binds. */
+bool run_is_whole(const struct run_state *state);
 enum tb_status run_gate_all(struct run_state *state);
 /* Gates one cell; group: of an earlier cell, or zeroed; free it at the end. */
 enum tb_status run_gate_cell(struct run_state *state, struct gate_group *group, size_t cell);

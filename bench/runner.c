@@ -104,9 +104,9 @@ static json_t *journal_head(const struct run_state *state) {
 }
 
 static enum tb_status open_journal(struct run_state *state) {
-    static const char *const binding[] = {"schema",  "profile",   "plan",   "externals",
-                                          "plugins", "sources",   "shard",  "seed",
-                                          "slices",  "gate_only", "device", NULL};
+    static const char *const binding[] = {"schema",  "profile", "plan", "externals", "plugins",
+                                          "sources", "shard",   "seed", "slices",    "gate_only",
+                                          "device",  "merge",   NULL};
     json_t *header = journal_head(state);
     const struct journal_options options = {
         .folder = state->run->out_dir,
@@ -210,17 +210,18 @@ enum tb_status sweep_execute(const struct sweep_run *run, struct run_result *res
     *state = (struct run_state){
         .run = run, .plan = run->plan, .device = run->device, .result = result, .error = error};
     enum tb_status status = run_open(state);
-    if (status == TB_OK)
+    result->whole = status == TB_OK && run_is_whole(state);
+    if (status == TB_OK && !result->whole)
         status = run_gate_all(state);
-    if (status == TB_OK && !run_stopped(state))
+    if (status == TB_OK && !result->whole && !run_stopped(state))
         status = run_time_all(state);
     record_finish_run(result);
     result->info.oracle_cache = oracle_cache_to_json(run->oracle_cache);
-    if (status == TB_OK && run_stopped(state))
+    if (status == TB_OK && !result->whole && run_stopped(state))
         status = tb_fail(error, TB_INTERRUPTED,
                          "interrupted: %s keeps what was finished; --resume goes on with it",
                          run->out_dir);
-    if (status == TB_OK)
+    if (status == TB_OK && !result->whole)
         status = run_write_files(state);
     if (run->table && (status == TB_OK || status == TB_INTERRUPTED))
         writer_table(result, run->table, run->color);

@@ -144,7 +144,10 @@ int tool_sweep_on(const struct options *options, enum kernel_device kind, int32_
         tool_own_files(options, &resolved, &run);
         status = sweep_execute(&run, &result, &error);
     }
-    if (status == TB_OK)
+    if (status == TB_OK && result.whole)
+        fprintf(stderr, "%s: was finished before; its files stay as they are\n",
+                tool_out_folder(options));
+    else if (status == TB_OK)
         status = tool_leave_receipt(options, &resolved, NULL, &error);
     int exit_code = status == TB_OK ? sweep_exit_code(&result) : tb_exit_code(status);
     if (resolved.plugins.refused) /* the rest ran; this is what there is to mend first */
