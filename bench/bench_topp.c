@@ -34,8 +34,9 @@ static tool_function *const tools[] = {
 int main(int argc, char **argv) {
     struct options options;
     struct tb_error error = TB_ERROR_INIT;
-    /* A closed pipe is an error of a write, not the end of the program. */
+    /* A closed pipe is an error of a write, not the end of the program, */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* and so is a limit of file sizes */
     if (argc == 2 && !strcmp(argv[1], worker_argument))
         return plugin_worker_main();
     if (options_parse(argc, argv, &options, &error) != TB_OK)

@@ -71,6 +71,7 @@ static void become(const struct process_request *request, const char **words,
         dup2(out, STDERR_FILENO) < 0)
         _exit(126);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     execve("/bin/sh", (char *const *)words, (char *const *)environment);
     _exit(126);
 }

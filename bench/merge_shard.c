@@ -128,14 +128,23 @@ static bool take_outputs(struct merge_shard *shard, struct json_span outputs) {
     return good;
 }
 
+static bool receipt_schema(struct json_span value) {
+    json_t *schema = load(value);
+    const bool known = json_is_integer(schema) && json_integer_value(schema) == RECEIPT_SCHEMA;
+    json_decref(schema);
+    return known;
+}
+
 static enum tb_status take_members(struct reading *reading) {
     struct merge_shard *shard = reading->shard;
     struct json_scan scan = json_scan_of(reading->text, reading->length);
     struct json_span key, value;
-    bool kind = false, cells = false, outputs = false;
+    bool kind = false, schema = false, cells = false, outputs = false;
     for (json_scan_object(&scan); json_scan_key(&scan, &key) && json_scan_skip(&scan, &value);) {
         if (json_span_is(key, "kind"))
             kind = json_span_is(value, "\"topp-bench receipt\"");
+        else if (json_span_is(key, "schema"))
+            schema = receipt_schema(value);
         else if (json_span_is(key, "run") && !shard->run)
             shard->run = load(value);
         else if (json_span_is(key, "request") && !shard->request)
@@ -152,6 +161,10 @@ static enum tb_status take_members(struct reading *reading) {
     if (!json_scan_done(&scan))
         return tb_fail_at(reading->error, TB_UNREADABLE, reading->path, 0,
                           (int64_t)(scan.at - reading->text), "is no JSON here");
+    if (kind && !schema)
+        return wrong(reading,
+                     "\"schema\" is missing, or one that this program does not know: merge "
+                     "with the release that made it");
     if (!kind || !cells || !outputs || !json_is_object(shard->run) ||
         !json_is_object(shard->request) || !json_is_array(shard->sources))
         return wrong(reading, "is no receipt of a sweep: kind, run, request, sources, cells or "

@@ -201,7 +201,7 @@ bool oracle_entry_write(const char *path, const struct oracle_entry *entry,
     }
     snprintf(folder, sizeof folder, "%s", path);
     *strrchr(folder, '/') = '\0';
-    mkdir(folder, 0777);
+    const int refused = mkdir(folder, 0777) != 0 && errno != EEXIST ? errno : 0;
     snprintf(trial, sizeof trial, "%s.XXXXXX", path);
     errno = 0;
     const int descriptor = mkstemp(trial);
@@ -216,6 +216,8 @@ bool oracle_entry_write(const char *path, const struct oracle_entry *entry,
         close(descriptor);
     good = good && rename(trial, path) == 0;
     if (!good) {
+        if (refused && errno == ENOENT)
+            errno = refused;
         say(why, why_bytes, errno ? strerror(errno) : "it could not be written");
         if (descriptor >= 0)
             unlink(trial);

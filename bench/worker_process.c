@@ -86,6 +86,7 @@ static int spawn(struct worker_process *worker, int theirs) {
     char *const words[] = {(char *)"bench_topp", (char *)worker_argument, NULL};
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGPIPE);
+    sigaddset(&defaults, SIGXFSZ);
     int failed = posix_spawn_file_actions_init(&actions);
     if (failed)
         return failed;

@@ -28,7 +28,7 @@ def check(holds, what):
 def run(*words, expect=0, limit=None):
     def prepare():
         if limit:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     result = subprocess.run([BENCH, *words], capture_output=True, text=True, preexec_fn=prepare)
     check(result.returncode == expect,
@@ -88,6 +88,13 @@ def edit(folder, change):
     with open(path, "wb") as file:
         file.write(text)
     receipt["outputs"][0]["sha256"] = hashlib.sha256(text).hexdigest()
+    seal(folder, lambda sealed: sealed.update(receipt))
+
+
+def seal(folder, change):
+    """Changes a receipt, sealed anew."""
+    receipt = parse(read(folder, "receipt.json"))
+    change(receipt)
     del receipt["seal_sha256"]
     receipt["seal_sha256"] = hashlib.sha256(canonical(receipt).encode()).hexdigest()
     with open(os.path.join(folder, "receipt.json"), "w", encoding="utf-8") as file:
@@ -304,6 +311,12 @@ def damage(scratch):
             file.write(whole)
         after = files_of(out)
         check(all(after[n] == before[n] for n in results), f"{name} damaged: OUT was changed")
+    whole = read(dirs[1], "receipt.json")
+    for schema in (Number("2"), Number("1.0"), "1", None):
+        seal(dirs[1], lambda sealed: sealed.update(schema=schema) if schema else sealed.pop("schema"))
+        merge(dirs, out, expect=2, says='"schema" is missing, or one that this program does not')
+    with open(os.path.join(dirs[1], "receipt.json"), "wb") as file:
+        file.write(whole)
     # A disk that is full: not one file of the earlier merge is lost.
     for limit in (1000, len(before["results.json"]) // 2, len(before["results.json"]) - 100):
         merge(dirs, out, expect=2, says="File too large", limit=limit)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -326,6 +327,34 @@ static void test_unwritable(void **state) {
     assert_null(cache);
 }
 
+/* A folder of someone else's: why nothing is kept, and what is there is still read. */
+static void test_read_only(void **state) {
+    (void)state;
+    const uid_t user = geteuid();
+    char *text = NULL;
+    size_t length = 0;
+    struct oracle_cache *cache;
+    struct tb_error error = TB_ERROR_INIT;
+    assert_int_equal(oracle_cache_open(dir, sources, NULL, &cache, &error), TB_OK); /* makes it */
+    oracle_cache_close(cache);
+    assert_int_equal(chmod(scratch, 0755), 0);
+    assert_int_equal(chmod(dir, 0555), 0);
+    if (user == 0) /* whom no mode keeps out */
+        assert_int_equal(seteuid(65534), 0);
+    FILE *said = open_memstream(&text, &length);
+    expect("read-only", ask("read-only", sources, said), 0, P_COUNT, 0, P_COUNT);
+    fclose(said);
+    if (user == 0)
+        assert_int_equal(seteuid(user), 0);
+    assert_non_null(strstr(text, strerror(EACCES)));
+    free(text);
+    assert_int_equal(chmod(dir, 0755), 0);
+    ask("fill", sources, NULL);
+    assert_int_equal(chmod(dir, 0555), 0);
+    expect("read-only, filled", ask("read-only, filled", sources, NULL), P_COUNT, 0, 0, 0);
+    assert_int_equal(chmod(dir, 0755), 0);
+}
+
 /* Several processes fill one folder at the same time, and each finds what it should. */
 static void test_concurrent(void **state) {
     (void)state;
@@ -371,6 +400,7 @@ int main(void) {
         cmocka_unit_test_setup(test_what_decides, fresh_dir),
         cmocka_unit_test_setup(test_damaged, fresh_dir),
         cmocka_unit_test_setup(test_unwritable, fresh_dir),
+        cmocka_unit_test_setup(test_read_only, fresh_dir),
         cmocka_unit_test_setup(test_concurrent, fresh_dir),
     };
     return cmocka_run_group_tests(tests, make_all, drop_all);
