@@ -125,8 +125,8 @@ enum tb_status topp_call_make(struct run_state *state, const struct cell *cell,
                               const struct topp_variant *variant, int32_t draw,
                               const struct topp_boundary *boundary, bool poison,
                               struct topp_call *call);
-/* After a call ran: is what lies around its buffers as it was, and
- * what it was given to read? Sets outside and input_changed. p, seed, position, temperature: what
+/* After a call ran: is what lies around its buffers as it was, and what it was given to read? Sets
+ * outside and input_changed. p, seed, position, temperature: what
  * was uploaded, [batch] each; seed and position NULL where the kernel has none. */
 enum tb_status topp_call_conduct(struct run_state *state, const struct topp_call *call,
                                  int32_t draw, const float *p, const int64_t *seed,
@@ -165,9 +165,10 @@ enum tb_status gate_scene_make(struct run_state *state, struct gate_group *group
                                const struct cell *cell, int32_t draw, struct gate_scene *scene);
 void gate_scene_free(struct gate_scene *scene);
 
-/* run_gate.c, run_gate_ids.c, run_gate_gumbel.c: verdicts. */
 /* run_whole.c: resumed, and the earlier run ended and left what its receipt binds. */
 bool run_is_whole(const struct run_state *state);
+
+/* run_gate.c, run_gate_ids.c, run_gate_gumbel.c: verdicts. */
 enum tb_status run_gate_all(struct run_state *state);
 /* Gates one cell; group: of an earlier cell, or zeroed; free it at the end. */
 enum tb_status run_gate_cell(struct run_state *state, struct gate_group *group, size_t cell);
