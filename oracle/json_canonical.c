@@ -54,11 +54,39 @@ void sha256_end(struct sha256_stream *stream, char hex[SHA256_HEX_BYTES]) {
 
 static bool canonical_value(struct json_scan *scan, int depth, struct sha256_stream *stream);
 
+/* The next byte of a key as written, decoded and stepped over; -1 at its end. Control characters
+ * are all that is written by number in text of ours. */
+static int next_byte(struct json_span *key) {
+    static const char written[] = "bfnrt", meant[] = "\b\f\n\r\t";
+    const char *at = key->at;
+    size_t taken = 1;
+    int byte = -1;
+    if (!key->length)
+        return byte;
+    byte = (unsigned char)*at;
+    if (byte == '\\' && key->length >= 6 && at[1] == 'u') {
+        const char digits[] = {at[4], at[5], '\0'};
+        byte = (int)strtol(digits, NULL, 16);
+        taken = 6;
+    } else if (byte == '\\' && key->length >= 2) {
+        const char *name = memchr(written, at[1], sizeof written - 1);
+        byte = (unsigned char)(name ? meant[name - written] : at[1]);
+        taken = 2;
+    }
+    *key = (struct json_span){at + taken, key->length - taken};
+    return byte;
+}
+
+/* By what the keys mean, not by how they are spelt. */
 static int by_key(const void *left, const void *right) {
-    const struct json_span a = ((const struct json_pair *)left)->key;
-    const struct json_span b = ((const struct json_pair *)right)->key;
-    const int order = memcmp(a.at, b.at, a.length < b.length ? a.length : b.length);
-    return order ? order : (a.length > b.length) - (a.length < b.length);
+    struct json_span a = ((const struct json_pair *)left)->key;
+    struct json_span b = ((const struct json_pair *)right)->key;
+    int from_a, from_b;
+    do {
+        from_a = next_byte(&a);
+        from_b = next_byte(&b);
+    } while (from_a == from_b && from_a >= 0);
+    return from_a - from_b;
 }
 
 static bool scan_pairs(struct json_scan *scan, struct json_pair *pairs, size_t room,

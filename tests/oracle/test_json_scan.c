@@ -161,7 +161,8 @@ static void test_deep(void **state) {
 static void test_canonical(void **state) {
     (void)state;
     static const char text[] =
-        "{\"name\":\"b \\\"q\\\" \xc3\xa9\",\"aa\":0.10000000000000001,\"a\":{\"z\":[],\"k\":{}},"
+        "{\"name\":\"b \\\"q\\\" \xc3\xa9\",\"aa\":0.10000000000000001,\"a\":{\"z\":[],\"k\":{},"
+        "\"0\":1,\"\\\"\":2,\"\\\\\":3,\"]\":4,\"\\t\":5,\"\\u001f\":6,\" \":7},"
         "\"list\":[{\"y\":1,\"x\":null},[true,false],-0.0,1e-05],\"n\":123,\"gone\":[1,2,3]}";
     char should[SHA256_HEX_BYTES], is[SHA256_HEX_BYTES];
     json_t *json = json_loads(text, 0, NULL);
