@@ -9,30 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct scene *scene;
-
 /* Four rows of 1,000 falling logits, 995 to 998 tokens in the nucleus; ids as ranks. */
 static void begin(void) {
-    scene_begin(scene, 4, 1000);
+    scene_begin(4, 1000);
     for (int64_t row = 0; row < 4; row++) {
         scene->p[row] = 0.99f;
         for (int64_t t = 0; t < 1000; t++)
             scene->input[row * scene->stride + t] = -0.001f * (float)(t + row);
     }
-    scene_solve(scene);
+    scene_solve();
     scene->the_case.contract = GATE_BOUNDED;
 }
 
-static float *row_of(float *rows, int64_t row) {
-    return rows + row * scene->stride;
-}
-
 static void underkeep(int64_t row) {
-    scene_keep(scene, scene->output, row, scene->oracle[row].kept - 1);
+    scene_keep(scene->output, row, scene->oracle[row].kept - 1);
 }
 
 static void hole(int64_t row) {
-    scene_set(scene, scene->output, row, 3, false);
+    scene_set(scene->output, row, 3, false);
 }
 
 struct excuse {
@@ -68,7 +62,7 @@ static void test_excuses(void **state) {
             hole(3 - k);
         scene->the_case.either = e->either;
         scene->the_case.either_share = e->share;
-        const struct gate_result result = scene_judge(scene, NULL);
+        const struct gate_result result = scene_judge(NULL);
         if (result.rule != e->rule || result.row != e->row ||
             gate_excused(&scene->the_case, &result) != e->excused)
             fail_msg("%s: rule %s, row %d, excused %d", e->name, gate_rule_name(result.rule),
@@ -128,9 +122,9 @@ static void test_counts(void **state) {
     (void)state;
     struct gate_row rows[4];
     begin();
-    scene_keep(scene, scene->output, 1, scene->oracle[1].kept + 3);
-    scene_keep(scene, scene->output, 2, scene->oracle[2].kept + 1);
-    const struct gate_result result = scene_judge(scene, rows);
+    scene_keep(scene->output, 1, scene->oracle[1].kept + 3);
+    scene_keep(scene->output, 2, scene->oracle[2].kept + 1);
+    const struct gate_result result = scene_judge(rows);
     const int64_t oracle = scene->oracle[0].kept + scene->oracle[1].kept + scene->oracle[2].kept +
                            scene->oracle[3].kept;
     assert_int_equal(result.verdict, GATE_ACCEPTED);
@@ -153,11 +147,11 @@ static void test_unreadable_before_all(void **state) {
     begin();
     hole(0);
     scene->oracle[1].status = NUCLEUS_AMBIGUOUS;
-    struct gate_result result = scene_judge(scene, NULL);
+    struct gate_result result = scene_judge(NULL);
     assert_int_equal(result.verdict, GATE_AMBIGUOUS);
     assert_int_equal(result.row, 1);
     scene->oracle[2].status = NUCLEUS_NONFINITE_INPUT;
-    result = scene_judge(scene, NULL);
+    result = scene_judge(NULL);
     assert_int_equal(result.verdict, GATE_UNREADABLE);
     assert_int_equal(result.row, 2);
     scene->the_case.either = true;
@@ -169,10 +163,10 @@ static void test_unreadable_before_all(void **state) {
 static void begin_hazard(void) {
     begin();
     scene->input[7] = NAN;
-    row_of(scene->input, 1)[7] = INFINITY;
+    scene_row(scene->input, 1)[7] = INFINITY;
     for (int64_t t = 0; t < scene->vocab; t++)
-        row_of(scene->input, 2)[t] = -INFINITY;
-    scene_solve(scene);
+        scene_row(scene->input, 2)[t] = -INFINITY;
+    scene_solve();
     scene->the_case.contract = GATE_EXACT;
     scene->the_case.hazard = true;
 }
@@ -204,8 +198,8 @@ static void test_hazards(void **state) {
         const struct hazard *const h = &hazards[i];
         begin_hazard();
         if (h->row >= 0)
-            row_of(scene->output, h->row)[h->token] = h->value;
-        const struct gate_result result = scene_judge(scene, NULL);
+            scene_row(scene->output, h->row)[h->token] = h->value;
+        const struct gate_result result = scene_judge(NULL);
         if (result.rule != h->rule ||
             (result.verdict == GATE_ACCEPTED) != (h->rule == GATE_RULE_NONE))
             fail_msg("%s: %s", h->name, gate_rule_name(result.rule));
@@ -214,7 +208,7 @@ static void test_hazards(void **state) {
     /* The same bytes in a case that is no hazard cannot be judged at all. */
     begin_hazard();
     scene->the_case.hazard = false;
-    assert_int_equal(scene_judge(scene, NULL).verdict, GATE_UNREADABLE);
+    assert_int_equal(scene_judge(NULL).verdict, GATE_UNREADABLE);
 }
 
 /* p = 1 holds for rows that no nucleus exists for, too. */
@@ -223,11 +217,11 @@ static void test_hazard_untouched(void **state) {
     begin_hazard();
     for (int64_t row = 0; row < 3; row++)
         scene->p[row] = 1.0f;
-    scene_solve(scene);
+    scene_solve();
     scene->the_case.hazard = true;
-    assert_int_equal(scene_judge(scene, NULL).verdict, GATE_ACCEPTED);
+    assert_int_equal(scene_judge(NULL).verdict, GATE_ACCEPTED);
     scene->output[2] = -INFINITY;
-    assert_int_equal(scene_judge(scene, NULL).rule, GATE_RULE_UNTOUCHED);
+    assert_int_equal(scene_judge(NULL).rule, GATE_RULE_UNTOUCHED);
 }
 
 /* ---- Hashes and bits ---- */
@@ -236,14 +230,14 @@ static void test_hash(void **state) {
     (void)state;
     /* Two rows of three tokens keep {0, 2} and {1}: bytes 05 02. */
     static const char want[] = "7c2f2290b282a9630f38a2449df18d5595dd88a3e9c9ca138fc5d3a72266211c";
-    scene_begin(scene, 2, 3);
+    scene_begin(2, 3);
     const float rows[2][3] = {{1.0f, 0.0f, 1.0f}, {-INFINITY, 5.0f, 1.0f}};
     for (int row = 0; row < 2; row++) {
         scene->p[row] = 0.7f;
-        memcpy(row_of(scene->input, row), rows[row], sizeof rows[row]);
+        memcpy(scene_row(scene->input, row), rows[row], sizeof rows[row]);
     }
-    scene_solve(scene);
-    const struct gate_result result = scene_judge(scene, NULL);
+    scene_solve();
+    const struct gate_result result = scene_judge(NULL);
     assert_int_equal(result.verdict, GATE_ACCEPTED);
     assert_string_equal(result.mask_sha256, want);
     const uint8_t bytes[] = {5, 2};
@@ -319,18 +313,6 @@ static void test_names(void **state) {
     assert_string_equal(gate_rule_name(GATE_RULE_STOCK_UNDERKEEP), "stock_underkeep");
 }
 
-static int setup(void **state) {
-    (void)state;
-    scene = malloc(sizeof *scene);
-    return scene == NULL;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    free(scene);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_excuses),
@@ -346,5 +328,5 @@ int main(void) {
         cmocka_unit_test(test_same_mask),
         cmocka_unit_test(test_names),
     };
-    return cmocka_run_group_tests_name("gate_case", tests, setup, teardown);
+    return cmocka_run_group_tests_name("gate_case", tests, NULL, NULL);
 }

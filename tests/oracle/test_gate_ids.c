@@ -1,6 +1,5 @@
 /* Samplers that leave ids: a right one passes at every seed, a skewed one is caught from the stated
  * defect on, and an id outside the nucleus always. */
-#include "tests/oracle/rows.h"
 #include "tests/oracle/scene.h"
 #include "oracle/gate_ids.h"
 
@@ -9,23 +8,16 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BATCH = 4, VOCAB = 1200 };
 
-static struct scene *scene;
-static int64_t *ids;
+static int64_t ids[GATE_IDS_DRAWS];
 static double until[BATCH][VOCAB]; /* summed weights of the sampler, by rank */
 
 static void begin(enum row_kind kind, float p) {
     uint64_t words = 5;
-    scene_begin(scene, BATCH, VOCAB);
-    for (int64_t row = 0; row < BATCH; row++) {
-        scene->p[row] = p;
-        rows_fill(kind, &words, scene->input + row * scene->stride, VOCAB);
-    }
-    scene_solve(scene);
+    scene_draw(BATCH, VOCAB, kind, p, &words);
 }
 
 /* A sampler of the oracle's nuclei and `surplus` tokens more, whose logits are divided by
@@ -296,25 +288,11 @@ static void test_sizes(void **state) {
     assert_true(fabs(gate_ids_limit(100) / 203.6 - 1.0) < 0.1);
 }
 
-static int setup(void **state) {
-    (void)state;
-    scene = malloc(sizeof *scene);
-    ids = malloc(GATE_IDS_DRAWS * sizeof *ids);
-    return scene == NULL || ids == NULL;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    free(scene);
-    free(ids);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right),         cmocka_unit_test(test_power),
         cmocka_unit_test(test_faults),        cmocka_unit_test(test_edges),
         cmocka_unit_test(test_inputs_add_up), cmocka_unit_test(test_sizes),
     };
-    return cmocka_run_group_tests_name("gate_ids", tests, setup, teardown);
+    return cmocka_run_group_tests_name("gate_ids", tests, NULL, NULL);
 }

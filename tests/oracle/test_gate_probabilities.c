@@ -1,6 +1,5 @@
 /* Kernels that leave probabilities: an honest binary32 softmax passes on every kind of row, and
- * each planted fault is named. Row 0 stays right; row 1 is the one that is spoilt. */
-#include "tests/oracle/rows.h"
+ * each planted fault is named. Row 0 stays right, row BAD is spoilt. */
 #include "tests/oracle/scene.h"
 #include "oracle/gate_probabilities.h"
 
@@ -9,28 +8,9 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { BAD = 1, VOCAB = 600, VOCAB_GREATEST = 2048, RUN = 128 };
-
-static struct scene *scene;
-
-static float *out(void) {
-    return scene->output + BAD * scene->stride;
-}
-
-static float *in(void) {
-    return scene->input + BAD * scene->stride;
-}
-
-static int64_t at(int64_t rank) {
-    return scene->order[BAD][rank];
-}
-
-static int64_t n(void) {
-    return scene->oracle[BAD].kept;
-}
+enum { VOCAB = 600, VOCAB_GREATEST = 2048, RUN = 128 };
 
 /* Softmax in plain binary32 over what the masked logits in `row` keep, summed in runs. */
 static void soften(float *row, const float *input, int64_t vocab, float max) {
@@ -51,20 +31,20 @@ static void soften(float *row, const float *input, int64_t vocab, float max) {
 static void soften_all(void) {
     for (int64_t row = 0; row < scene->batch; row++)
         if (scene->oracle[row].status == NUCLEUS_OK)
-            soften(scene->output + row * scene->stride, scene->input + row * scene->stride,
-                   scene->vocab, scene->oracle[row].max_logit);
+            soften(scene_row(scene->output, row), scene_row(scene->input, row), scene->vocab,
+                   scene->oracle[row].max_logit);
     scene->the_case.kind = GATE_PROBABILITIES;
 }
 
 /* Masks that keep the oracle's set, still to be softened. */
 static void masks(float p) {
-    scene_begin(scene, 2, VOCAB);
+    scene_begin(2, VOCAB);
     for (int64_t row = 0; row < 2; row++) {
         scene->p[row] = p;
         for (int64_t t = 0; t < VOCAB; t++)
             scene->input[row * scene->stride + t] = -0.01f * (float)((t * 77 + row) % VOCAB);
     }
-    scene_solve(scene);
+    scene_solve();
 }
 
 static void test_honest(void **state) {
@@ -73,16 +53,11 @@ static void test_honest(void **state) {
     static const float ps[] = {1e-6f, 0.3f, 0.9f, 0.999f, 1.0f};
     for (int kind = 0; kind < ROW_FINITE_KINDS; kind++) {
         for (size_t i = 0; i < sizeof ps / sizeof *ps; i++) {
-            scene_begin(scene, 2, 2000);
-            for (int64_t row = 0; row < 2; row++) {
-                scene->p[row] = ps[i];
-                rows_fill((enum row_kind)kind, &words, scene->input + row * scene->stride, 2000);
-            }
-            scene_solve(scene);
+            scene_draw(2, 2000, (enum row_kind)kind, ps[i], &words);
             if (scene->oracle[0].status != NUCLEUS_OK || scene->oracle[1].status != NUCLEUS_OK)
                 continue;
             soften_all();
-            const struct gate_result result = scene_judge(scene, NULL);
+            const struct gate_result result = scene_judge(NULL);
             if (result.verdict != GATE_ACCEPTED)
                 fail_msg("kind %d, p %g: %s, row %d token %d, error %g of what is allowed", kind,
                          (double)ps[i], gate_rule_name(result.rule), (int)result.row,
@@ -97,9 +72,9 @@ static void test_honest(void **state) {
 static void test_hash(void **state) {
     (void)state;
     masks(0.7f);
-    const struct gate_result logits = scene_judge(scene, NULL);
+    const struct gate_result logits = scene_judge(NULL);
     soften_all();
-    const struct gate_result probabilities = scene_judge(scene, NULL);
+    const struct gate_result probabilities = scene_judge(NULL);
     assert_string_equal(logits.mask_sha256, probabilities.mask_sha256);
     assert_int_equal(logits.kept, probabilities.kept);
     assert_true(logits.value_error == 0.0 && probabilities.value_error > 0.0);
@@ -169,7 +144,7 @@ static void logits_left(void) {
     memcpy(out(), in(), VOCAB * sizeof(float));
 }
 static void three_more(void) { /* within the envelope: their mass belongs to the sum */
-    scene_keep(scene, scene->output, BAD, n() + 3);
+    scene_keep(scene->output, BAD, n() + 3);
     soften(out(), in(), VOCAB, scene->oracle[BAD].max_logit);
 }
 static void three_more_unshared(void) { /* three more, the rest still over the oracle's mass */
@@ -225,7 +200,7 @@ static void test_faults(void **state) {
         scene->the_case.contract = fault->contract;
         soften_all();
         fault->spoil();
-        const struct gate_result result = scene_judge(scene, NULL);
+        const struct gate_result result = scene_judge(NULL);
         if (result.rule != fault->rule)
             fail_msg("%s: %s, expected %s (error %g, sum %g)", fault->name,
                      gate_rule_name(result.rule), gate_rule_name(fault->rule), result.value_error,
@@ -238,13 +213,13 @@ static void test_faults(void **state) {
 static void test_masked_and_flushed(void **state) {
     (void)state;
     for (int fault = 0; fault < 3; fault++) {
-        scene_begin(scene, 2, VOCAB);
+        scene_begin(2, VOCAB);
         for (int64_t i = 0; i < 2 * scene->stride; i++)
             if (i % scene->stride < VOCAB)
                 scene->input[i] = -0.4f * (float)(i % scene->stride);
         in()[9] = -INFINITY;
         scene->p[0] = scene->p[1] = 1.0f;
-        scene_solve(scene);
+        scene_solve();
         soften_all();
         if (fault == 1)
             out()[9] = 0x1p-149f;
@@ -253,15 +228,14 @@ static void test_masked_and_flushed(void **state) {
         for (int64_t t = 0; t < VOCAB; t++)
             if (out()[t] < 0x1p-126f && t != 9)
                 out()[t] = 0.0f;
-        assert_int_equal(scene_judge(scene, NULL).rule,
-                         fault == 0 ? GATE_RULE_NONE : GATE_RULE_UNTOUCHED);
+        assert_int_equal(scene_judge(NULL).rule, fault == 0 ? GATE_RULE_NONE : GATE_RULE_UNTOUCHED);
     }
     masks(0.7f);
     in()[at(VOCAB - 1)] = -INFINITY;
-    scene_solve(scene);
+    scene_solve();
     soften_all();
     out()[at(VOCAB - 1)] = 0x1p-149f;
-    assert_int_equal(scene_judge(scene, NULL).rule, GATE_RULE_RESURRECTED);
+    assert_int_equal(scene_judge(NULL).rule, GATE_RULE_RESURRECTED);
 }
 
 /* Rows without a nucleus need only be survived, and the others are held to everything. */
@@ -271,18 +245,18 @@ static void test_hazard(void **state) {
     for (size_t i = 0; i < 2; i++) {
         masks(0.7f);
         in()[3] = hazards[i];
-        scene_solve(scene);
+        scene_solve();
         soften_all();
-        assert_int_equal(scene_judge(scene, NULL).verdict, GATE_UNREADABLE);
+        assert_int_equal(scene_judge(NULL).verdict, GATE_UNREADABLE);
         scene->the_case.hazard = true;
         for (int64_t t = 0; t < VOCAB; t++)
             out()[t] = 0.25f;
-        assert_int_equal(scene_judge(scene, NULL).verdict, GATE_ACCEPTED);
+        assert_int_equal(scene_judge(NULL).verdict, GATE_ACCEPTED);
         out()[8] = NAN; /* there was one in the first of the two rows */
-        assert_int_equal(scene_judge(scene, NULL).rule, i == 0 ? GATE_RULE_NONE : GATE_RULE_NAN);
+        assert_int_equal(scene_judge(NULL).rule, i == 0 ? GATE_RULE_NONE : GATE_RULE_NAN);
         out()[8] = 0.25f;
         scene->output[scene->order[0][2]] *= 1.1f;
-        assert_int_equal(scene_judge(scene, NULL).rule, GATE_RULE_PROBABILITY_VALUE);
+        assert_int_equal(scene_judge(NULL).rule, GATE_RULE_PROBABILITY_VALUE);
     }
 }
 
@@ -293,23 +267,11 @@ static void test_error(void **state) {
     assert_true(gate_probability_error(64.0) == 0x1p-15);
 }
 
-static int setup(void **state) {
-    (void)state;
-    scene = malloc(sizeof *scene);
-    return scene == NULL;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    free(scene);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_honest), cmocka_unit_test(test_hash),
         cmocka_unit_test(test_faults), cmocka_unit_test(test_masked_and_flushed),
         cmocka_unit_test(test_hazard), cmocka_unit_test(test_error),
     };
-    return cmocka_run_group_tests_name("gate_probabilities", tests, setup, teardown);
+    return cmocka_run_group_tests_name("gate_probabilities", tests, NULL, NULL);
 }

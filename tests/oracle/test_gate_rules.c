@@ -1,5 +1,5 @@
 /* Every rule of the gate, one wrong mask at a time: seen red, and green just beside it. Row 0 of
- * each batch is right; row 1 is the one that is spoilt. */
+ * each batch is right, row BAD is spoilt. */
 #include "tests/oracle/scene.h"
 
 #include <setjmp.h>
@@ -7,63 +7,45 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { BAD = 1, ANY = -2 }; /* ANY: whatever token is named */
+enum { ANY = -2 }; /* ANY: whatever token is named */
 
-static struct scene *scene;
 static bool seen[GATE_RULE_COUNT];
-
-static float *out(void) {
-    return scene->output + BAD * scene->stride;
-}
-
-static float *in(void) {
-    return scene->input + BAD * scene->stride;
-}
-
-static int64_t n(void) {
-    return scene->oracle[BAD].kept;
-}
-
-static int64_t at(int64_t rank) {
-    return scene->order[BAD][rank];
-}
 
 /* ---- The batches ---- */
 
 /* Distinct levels in groups of four equal logits; ids scattered. */
 static void ladder(void) {
-    scene_begin(scene, 2, 2400);
+    scene_begin(2, 2400);
     for (int64_t row = 0; row < 2; row++) {
         scene->p[row] = 0.9f;
         for (int64_t t = 0; t < 2400; t++)
             scene->input[row * scene->stride + t] =
                 -0.004f * (float)((t * (row == 0 ? 1103 : 1109) % 2400) / 4);
     }
-    scene_solve(scene);
+    scene_solve();
 }
 
 /* Row 0 keeps all: nothing is asked of stock there. */
 static void ladder_alone(void) {
     ladder();
     scene->p[0] = 1.0f;
-    scene_solve(scene);
+    scene_solve();
 }
 
 static void untouched(void) {
     ladder();
     scene->p[BAD] = 1.0f;
     in()[5] = -INFINITY;
-    scene_solve(scene);
+    scene_solve();
 }
 
 static void masked(void) {
     ladder();
     for (int64_t t = 0; t < 2400; t += 2)
         in()[t] = -INFINITY;
-    scene_solve(scene);
+    scene_solve();
 }
 
 /* The mask value is finite here; -inf in the input stays legal. */
@@ -80,7 +62,7 @@ static void forced(void) {
     ladder();
     for (int64_t row = 0; row < 2; row++)
         scene->input[row * scene->stride + 13] = 1e9f;
-    scene_solve(scene);
+    scene_solve();
     scene->the_case.forced_token = 13;
     scene->the_case.split_path = true;
 }
@@ -89,7 +71,7 @@ static void forced(void) {
 static void forced_alone(void) {
     forced();
     scene->p[0] = 1.0f;
-    scene_solve(scene);
+    scene_solve();
     scene->the_case.forced_token = 13;
 }
 
@@ -105,29 +87,29 @@ static void close_logits(void) {
     /* Half of the twenty: target = 1 + 10 e^-8 of 1 + 20 e^-8 + 2379 e^-12. */
     scene->p[BAD] =
         (float)((1.0 + 10.5 * exp(-8.0)) / (1.0 + 20.0 * exp(-8.0) + 2379.0 * exp(-12.0)));
-    scene_solve(scene);
+    scene_solve();
 }
 
-/* ---- What is done to row 1 ---- */
+/* ---- What is done to row BAD ---- */
 
 static void nothing(int64_t rank) {
     (void)rank;
 }
 static void drop(int64_t rank) {
-    scene_set(scene, scene->output, BAD, rank < 0 ? n() + rank : rank, false);
+    scene_set(scene->output, BAD, rank < 0 ? n() + rank : rank, false);
 }
 static void drop_whole_tie(int64_t rank) {
     for (int64_t i = 0; i < 4; i++)
         drop(rank + i);
 }
 static void keep_more(int64_t more) {
-    scene_keep(scene, scene->output, BAD, n() + more);
+    scene_keep(scene->output, BAD, n() + more);
 }
 static void keep_only(int64_t count) {
-    scene_keep(scene, scene->output, BAD, count);
+    scene_keep(scene->output, BAD, count);
 }
 static void keep_also(int64_t rank) {
-    scene_set(scene, scene->output, BAD, rank, true);
+    scene_set(scene->output, BAD, rank, true);
 }
 static void next_float(int64_t rank) {
     out()[at(rank)] = nextafterf(out()[at(rank)], 1.0f);
@@ -168,14 +150,14 @@ static void stock_absent(int64_t more) {
 /* Surplus of the variant / of stock, two decimal digits. */
 static void surplus_beside_stock(int64_t digits) {
     keep_more(digits / 10);
-    scene_keep(scene, scene->stock, BAD, n() + digits % 10);
+    scene_keep(scene->stock, BAD, n() + digits % 10);
 }
 static void stock_drops(int64_t rank) {
-    scene_set(scene, scene->stock, BAD, rank, false);
+    scene_set(scene->stock, BAD, rank, false);
 }
 static void stock_masks_all(int64_t rank) {
     (void)rank;
-    scene_keep(scene, scene->stock, BAD, 0);
+    scene_keep(scene->stock, BAD, 0);
 }
 static void other_for_forced(int64_t rank) {
     keep_only(0);
@@ -196,8 +178,8 @@ static void off_split_path(int64_t more) {
 }
 /* Reverses the last tie of the nucleus: the sort path keeps higher ids. */
 static void higher_ids(int64_t rank) {
-    scene_set(scene, scene->output, BAD, rank, false);
-    scene_set(scene, scene->output, BAD, rank + 1, true);
+    scene_set(scene->output, BAD, rank, false);
+    scene_set(scene->output, BAD, rank + 1, true);
 }
 /* Of tokens 100..119 the first `count` by id, not by logit. */
 static void cut_by_id(int64_t count) {
@@ -217,13 +199,13 @@ static void hole_among_far(int64_t token) {
 }
 static void input_nan(int64_t value) {
     in()[3] = value == 0 ? NAN : INFINITY;
-    scene_solve(scene);
+    scene_solve();
 }
 static void input_empty(int64_t rank) {
     (void)rank;
     for (int64_t t = 0; t < scene->vocab; t++)
         in()[t] = -INFINITY;
-    scene_solve(scene);
+    scene_solve();
 }
 static void uncertified(int64_t rank) {
     (void)rank;
@@ -317,7 +299,7 @@ static void judge_sample(const struct sample *sample) {
     sample->batch();
     scene->the_case.contract = sample->contract;
     sample->spoil(sample->argument);
-    const struct gate_result result = scene_judge(scene, rows);
+    const struct gate_result result = scene_judge(rows);
     seen[rows[BAD].rule] = true;
     if (rows[BAD].rule != sample->rule || result.rule != sample->rule)
         fail_msg("%s: row 1 is %s and the case %s, not %s", sample->name,
@@ -373,15 +355,15 @@ static void test_envelope_edges(void **state) {
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const struct edge *const edge = &edges[i];
         struct gate_row row;
-        scene_begin(scene, 1, 2 * edge->oracle + (edge->oracle == 1 ? 4 : 0));
+        scene_begin(1, 2 * edge->oracle + (edge->oracle == 1 ? 4 : 0));
         for (int64_t t = 0; t < scene->vocab; t++)
             scene->input[t] = 2.5f;
         scene->p[0] = edge->oracle == 1 ? 0.1f : 0.5f;
-        scene_solve(scene);
+        scene_solve();
         assert_int_equal(scene->oracle[0].kept, edge->oracle);
         scene->the_case.contract = edge->contract;
-        scene_keep(scene, scene->output, 0, edge->kept);
-        scene_judge(scene, &row);
+        scene_keep(scene->output, 0, edge->kept);
+        scene_judge(&row);
         if (row.rule != edge->rule)
             fail_msg("%s, %d kept of %d: %s", gate_contract_name(edge->contract), (int)edge->kept,
                      (int)edge->oracle, gate_rule_name(row.rule));
@@ -406,11 +388,11 @@ static void test_tie_by_higher_id(void **state) {
         ladder();
         while (in()[at(n() - 1)] != in()[at(n())]) { /* let the cut fall inside a tie */
             scene->p[BAD] -= 0.0002f;
-            scene_solve(scene);
+            scene_solve();
         }
         higher_ids(n() - 1);
         scene->the_case.contract = wants[i].contract;
-        scene_judge(scene, rows);
+        scene_judge(rows);
         assert_int_equal(rows[BAD].rule, wants[i].rule);
         assert_int_equal(rows[BAD].surplus, 1);
         assert_int_equal(rows[BAD].missing, 1);
@@ -419,23 +401,11 @@ static void test_tie_by_higher_id(void **state) {
     }
 }
 
-static int setup(void **state) {
-    (void)state;
-    scene = malloc(sizeof *scene);
-    return scene == NULL;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    free(scene);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_envelope_edges),
         cmocka_unit_test(test_tie_by_higher_id),
     };
-    return cmocka_run_group_tests_name("gate_rules", tests, setup, teardown);
+    return cmocka_run_group_tests_name("gate_rules", tests, NULL, NULL);
 }
