@@ -313,6 +313,12 @@ static bool take_folder(struct options *options, const struct argp_state *state)
     return true;
 }
 
+/* Other programs mean standard input or output by it. */
+static bool is_dash(const struct option_row *row, const char *value) {
+    return row->argument && (strstr(row->argument, "FILE") || strstr(row->argument, "DIR")) &&
+           !strcmp(value, "-");
+}
+
 static error_t parse_key(int key, char *value, struct argp_state *state) {
     struct parsing *parsing = state->input;
     if (key == ARGP_KEY_ARG && parsing->options->mode == MODE_AB && !parsing->options->against) {
@@ -337,6 +343,12 @@ static error_t parse_key(int key, char *value, struct argp_state *state) {
     if (row->argument && !*value) {
         tb_fail(parsing->error, TB_USAGE, "--%s: its value (%s) is empty", row->name,
                 row->argument);
+        return EINVAL;
+    }
+    if (is_dash(row, value)) {
+        tb_fail(parsing->error, TB_USAGE,
+                "--%s: no standard input or output here: name a %s (./- if it is called -)",
+                row->name, row->argument);
         return EINVAL;
     }
     parsing->seen[row - options_rows] = true;

@@ -125,7 +125,7 @@ const struct option_row options_rows[OPTION_ROWS] = {
     {"benchmark_out_format", KEY_PASS + 1, "json|console|csv", SWEEP, MODE_NONE,
      "Format of --benchmark_out (default: json)"},
     {"benchmark_format", KEY_PASS + 2, "console|json|csv", SWEEP, MODE_NONE,
-     "Format of its report on standard output"},
+     "Format of its report on standard output; json and csv take the place of the table"},
     {"benchmark_color", KEY_PASS + 3, "auto|true|false", SWEEP, MODE_NONE, "Colour of its report"},
     {"benchmark_counters_tabular", KEY_PASS + 4, "true|false", SWEEP, MODE_NONE,
      "Its counters as columns"},

@@ -58,6 +58,15 @@ static enum tb_status check_flags(const struct options *options, struct tb_error
     return TB_OK;
 }
 
+/* JSON or CSV of Google Benchmark go to standard output: the table would spoil them. */
+static bool takes_stdout(const struct options *options) {
+    bool taken = false;
+    for (int32_t i = 0; i < options->passed_count; i++)
+        if (!strncmp(options->passed[i], "--benchmark_format=", 19))
+            taken = strcmp(options->passed[i] + 19, "console") != 0;
+    return taken;
+}
+
 static void say_where(const char *out) {
     fflush(stdout);
     fprintf(stderr,
@@ -131,7 +140,7 @@ int tool_sweep_on(const struct options *options, enum kernel_device kind, int32_
             .subset = options->case_name || options->filter,
             .gate_only = options->gate_only,
             .color = wants_color(),
-            .table = feed ? NULL : stdout,
+            .table = feed || takes_stdout(options) ? NULL : stdout,
             .progress = feed ? NULL : stderr,
             .feed = feed,
             .threads = options->threads,

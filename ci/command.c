@@ -30,9 +30,13 @@ enum tb_status whole_parse(const char *option, const char *text, long least, lon
     return TB_OK;
 }
 
+bool output_is_standard(const char *path) {
+    return path && (!strcmp(path, "-") || !strcmp(path, "/dev/stdout"));
+}
+
 static bool same_file(const char *left, const char *right) {
     struct stat one, other;
-    if (!strcmp(left, right))
+    if (!strcmp(left, right) || (output_is_standard(left) && output_is_standard(right)))
         return true;
     return stat(left, &one) == 0 && stat(right, &other) == 0 && S_ISREG(one.st_mode) &&
            one.st_dev == other.st_dev && one.st_ino == other.st_ino;
@@ -47,8 +51,10 @@ enum tb_status outputs_apart(const char *const *outputs, size_t output_count,
             continue;
         for (size_t other = 0; other < i; other++)
             if (outputs[other] && same_file(outputs[i], outputs[other]))
-                return tb_fail(error, TB_USAGE, "two documents go to %s: give each its own file",
-                               strcmp(outputs[i], "-") ? outputs[i] : "standard output");
+                return tb_fail(error, TB_USAGE,
+                               "two outputs go to %s, where nothing could read them: leave one "
+                               "out, or give it a file of its own",
+                               output_is_standard(outputs[i]) ? "standard output" : outputs[i]);
         for (size_t input = 0; input < input_count; input++) {
             snprintf(inside, sizeof inside, "%.4000s/results.json", inputs[input]);
             if (same_file(outputs[i], inputs[input]) || same_file(outputs[i], inside))
@@ -71,7 +77,7 @@ enum tb_status output_open(const char *path, struct output *output, struct tb_er
     *output = (struct output){.path = path};
     if (!path)
         return TB_OK;
-    if (!strcmp(path, "-")) {
+    if (output_is_standard(path)) {
         output->stream = stdout;
         return TB_OK;
     }

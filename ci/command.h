@@ -37,8 +37,10 @@ struct output {
     bool append;
 };
 enum tb_status output_open(const char *path, struct output *output, struct tb_error *error);
-/* Of several documents ("" and NULL: none) no two may go to one place, and none over one of the
- * `inputs`: files, or folders with results.json. */
+/* "-" or /dev/stdout. A document there takes the place of what is printed for people. */
+bool output_is_standard(const char *path);
+/* Of several outputs (NULL: none) no two may go to one place, and none over one of the `inputs`:
+ * files, or folders with results.json. */
 enum tb_status outputs_apart(const char *const *outputs, size_t output_count,
                              const char *const *inputs, size_t input_count, struct tb_error *error);
 /* good: false drops what was written. */

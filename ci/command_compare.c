@@ -67,7 +67,10 @@ static const struct argp_option rows[] = {
     {"explain", KEY_EXPLAIN, "CELL", 0, "Say in words why this cell came out as it did", 3},
     {"markdown", KEY_MARKDOWN, "FILE", 0,
      "Markdown for a step summary ($GITHUB_STEP_SUMMARY is appended to)", 3},
-    {"github", KEY_GITHUB, 0, 0, "Workflow annotations instead of the table on standard output", 3},
+    {"github", KEY_GITHUB, 0, 0,
+     "Workflow annotations instead of the table on standard output, which no document may go to as "
+     "well",
+     3},
     {"junit", KEY_JUNIT, "FILE", 0, "JUnit XML", 3},
     {"report", KEY_REPORT, "FILE.html", 0,
      "One page for people: worst cells first, before and after; - is standard output", 3},
@@ -167,8 +170,13 @@ struct outputs {
 
 static enum tb_status open_outputs(const struct arguments *arguments, struct outputs *outputs,
                                    struct tb_error *error) {
-    const char *const paths[] = {arguments->markdown, arguments->junit, arguments->json,
-                                 arguments->page};
+    /* Annotations and explanations have no file: they are standard output's. */
+    const char *const paths[] = {arguments->markdown,
+                                 arguments->junit,
+                                 arguments->json,
+                                 arguments->page,
+                                 arguments->github ? "-" : NULL,
+                                 arguments->explain ? "-" : NULL};
     memset(outputs, 0, sizeof *outputs);
     enum tb_status status =
         outputs_apart(paths, sizeof paths / sizeof paths[0], arguments->words, 2, error);
@@ -208,14 +216,10 @@ static void warn_ignored(const struct arguments *arguments, const struct compari
                     arguments->ignored[i]);
 }
 
-static bool is_standard(const char *path) {
-    return path && !strcmp(path, "-");
-}
-
 /* A document goes to standard output: the table would spoil it. */
 static bool takes_stdout(const struct arguments *arguments) {
-    return is_standard(arguments->json) || is_standard(arguments->page) ||
-           is_standard(arguments->junit) || is_standard(arguments->markdown);
+    return output_is_standard(arguments->json) || output_is_standard(arguments->page) ||
+           output_is_standard(arguments->junit) || output_is_standard(arguments->markdown);
 }
 
 static enum tb_status tell(const struct arguments *arguments, const struct report *report,

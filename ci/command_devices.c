@@ -140,7 +140,7 @@ static enum tb_status tell(const struct devices *devices, const struct arguments
                            struct output *json, struct tb_error *error) {
     if (devices->refused[0])
         fprintf(stderr, "perfwatch: %s\n", devices->refused);
-    else if (!arguments->json || strcmp(arguments->json, "-") != 0)
+    else if (!output_is_standard(arguments->json))
         show(devices, arguments);
     if (json->stream && !put_json(devices, arguments->margin, json->stream))
         return tb_fail(error, TB_IO, "cannot write %s", arguments->json);

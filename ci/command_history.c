@@ -153,11 +153,12 @@ static enum tb_status show(const struct arguments *arguments, int *exit_code,
                            struct tb_error *error) {
     struct showing showing = {.arguments = arguments};
     struct history history = {0};
-    bool standard = (arguments->json && !strcmp(arguments->json, "-")) ||
-                    (arguments->tsv && !strcmp(arguments->tsv, "-"));
-    showing.table = !standard;
+    const char *const paths[] = {arguments->json, arguments->tsv};
+    showing.table = !output_is_standard(arguments->json) && !output_is_standard(arguments->tsv);
     showing.cells = arguments->json ? json_array() : NULL;
-    enum tb_status status = output_open(arguments->json, &showing.json, error);
+    enum tb_status status = outputs_apart(paths, 2, NULL, 0, error);
+    if (status == TB_OK)
+        status = output_open(arguments->json, &showing.json, error);
     if (status == TB_OK)
         status = output_open(arguments->tsv, &showing.tsv, error);
     if (status == TB_OK)

@@ -38,7 +38,8 @@ static const struct argp_option rows[] = {
     {"calibration", KEY_CALIBRATION, "FILE", 0,
      "Test this calibration instead of the one that the recorded files give", 0},
     {"out", KEY_OUT, "FILE", 0,
-     "Write the calibration and all figures (topp-bench.calibration/1), for compare --calibration",
+     "Write the calibration and all figures (topp-bench.calibration/1), for compare --calibration; "
+     "- is standard output, and what is printed goes to standard error",
      0},
     {0}};
 
@@ -113,47 +114,51 @@ static const char *rate_text(struct rate rate, char *text, size_t text_bytes) {
 }
 
 static bool print_synthetic(const struct arguments *arguments,
-                            const struct synthetic_result *results) {
+                            const struct synthetic_result *results, FILE *stream) {
     char text[6][32];
     bool good = true;
-    printf("made-up runs: %ld of %ld cells a kind, 5 blocks of 16 samples; noise 0.5%% within, "
-           "0.3%% between processes\n",
-           arguments->runs, arguments->cells);
-    printf("%-24s %12s   caught at %5s %7s %7s %7s %7s\n", "disturbance", "false alarms", "1%",
-           "2%", "3%", "5%", "10%");
+    fprintf(stream,
+            "made-up runs: %ld of %ld cells a kind, 5 blocks of 16 samples; noise 0.5%% within, "
+            "0.3%% between processes\n",
+            arguments->runs, arguments->cells);
+    fprintf(stream, "%-24s %12s   caught at %5s %7s %7s %7s %7s\n", "disturbance", "false alarms",
+            "1%", "2%", "3%", "5%", "10%");
     for (int k = 0; k < NOISE_COUNT; k++) {
         const struct synthetic_result *result = &results[k];
         for (int e = 0; e < EFFECTS; e++)
             rate_text(result->caught[e], text[e], sizeof text[e]);
         bool missed = rate_above(result->alarms, ALARM_TARGET) ||
                       rate_below(result->caught[POWER_EFFECT], POWER_TARGET);
-        printf("%-24s %12s   %15s %7s %7s %7s %7s%s\n", noise_name(result->kind),
-               rate_text(result->alarms, text[5], sizeof text[5]), text[0], text[1], text[2],
-               text[3], text[4], missed ? "   MISSES ITS TARGET" : "");
+        fprintf(stream, "%-24s %12s   %15s %7s %7s %7s %7s%s\n", noise_name(result->kind),
+                rate_text(result->alarms, text[5], sizeof text[5]), text[0], text[1], text[2],
+                text[3], text[4], missed ? "   MISSES ITS TARGET" : "");
         good = good && !missed;
     }
     return good;
 }
 
-static bool print_recorded(const struct recorded_result *result) {
+static bool print_recorded(const struct recorded_result *result, FILE *stream) {
     char text[6][32];
     struct rate power = {0, 0};
     if (result->halves)
-        printf("\nrecorded: one process, its odd blocks against its even ones. How processes "
-               "differ cannot be seen from it: record several\n");
+        fprintf(stream,
+                "\nrecorded: one process, its odd blocks against its even ones. How processes "
+                "differ cannot be seen from it: record several\n");
     else
-        printf("\nrecorded: %zu processes, %zu cells; a typical cell differs by %.2f%% between "
-               "processes\n",
-               result->processes, result->count, 100.0 * result->sigma);
-    printf("false alarms: %s of %zu pairs as recorded (with the default noise of %.1f%%: %s)",
-           rate_text(result->alarms, text[0], sizeof text[0]), result->alarms.trials,
-           100.0 * PROCESS_SIGMA, rate_text(result->alarms_default, text[1], sizeof text[1]));
+        fprintf(stream,
+                "\nrecorded: %zu processes, %zu cells; a typical cell differs by %.2f%% between "
+                "processes\n",
+                result->processes, result->count, 100.0 * result->sigma);
+    fprintf(stream,
+            "false alarms: %s of %zu pairs as recorded (with the default noise of %.1f%%: %s)",
+            rate_text(result->alarms, text[0], sizeof text[0]), result->alarms.trials,
+            100.0 * PROCESS_SIGMA, rate_text(result->alarms_default, text[1], sizeof text[1]));
     if (result->alarms_wide.trials)
-        printf(", %s of %zu runs of %zu cells from random pairs",
-               rate_text(result->alarms_wide, text[2], sizeof text[2]), result->alarms_wide.trials,
-               result->wide_cells);
-    printf("\n%8s %8s %8s   caught at %5s %7s %7s %7s %7s  smallest  cell\n", "within", "between",
-           "cycles", "1%", "2%", "3%", "5%", "10%");
+        fprintf(stream, ", %s of %zu runs of %zu cells from random pairs",
+                rate_text(result->alarms_wide, text[2], sizeof text[2]), result->alarms_wide.trials,
+                result->wide_cells);
+    fprintf(stream, "\n%8s %8s %8s   caught at %5s %7s %7s %7s %7s  smallest  cell\n", "within",
+            "between", "cycles", "1%", "2%", "3%", "5%", "10%");
     for (size_t c = 0; c < result->count; c++) {
         const struct recorded_cell *cell = &result->cells[c];
         char cycles[32] = "-";
@@ -163,14 +168,14 @@ static bool print_recorded(const struct recorded_result *result) {
             snprintf(cycles, sizeof cycles, "%.2f%%", 100.0 * cell->between_cycles);
         snprintf(text[5], sizeof text[5], isnan(cell->between) ? "-" : "%.2f%%",
                  100.0 * cell->between);
-        printf("%7.2f%% %8s %8s   %15s %7s %7s %7s %7s  %7.1f%%  %s\n", 100.0 * cell->within,
-               text[5], cycles, text[0], text[1], text[2], text[3], text[4], 100.0 * cell->smallest,
-               cell->name);
+        fprintf(stream, "%7.2f%% %8s %8s   %15s %7s %7s %7s %7s  %7.1f%%  %s\n",
+                100.0 * cell->within, text[5], cycles, text[0], text[1], text[2], text[3], text[4],
+                100.0 * cell->smallest, cell->name);
         power.hits += cell->caught[POWER_EFFECT].hits;
         power.trials += cell->caught[POWER_EFFECT].trials;
     }
-    printf("a slowdown of 3%% in one cell: caught in %s of %zu trials\n",
-           rate_text(power, text[0], sizeof text[0]), power.trials);
+    fprintf(stream, "a slowdown of 3%% in one cell: caught in %s of %zu trials\n",
+            rate_text(power, text[0], sizeof text[0]), power.trials);
     return result->halves || !(rate_above(result->alarms, ALARM_TARGET) ||
                                rate_above(result->alarms_wide, ALARM_TARGET));
 }
@@ -284,6 +289,7 @@ static enum tb_status run(struct arguments *arguments, int *exit_code, struct tb
     struct recorded_result recorded = {0};
     struct results_set set = {0};
     struct output out;
+    FILE *shown = output_is_standard(arguments->out) ? stderr : stdout;
     bool good = true;
     enum tb_status status = output_open(arguments->out, &out, error);
     if (status == TB_OK && arguments->calibration) {
@@ -297,12 +303,12 @@ static enum tb_status run(struct arguments *arguments, int *exit_code, struct tb
         if (!selftest_synthetic(&plan, &arguments->options, synthetic))
             status = tb_fail(error, TB_NO_MEMORY, "no memory for made-up cells");
         else
-            good = print_synthetic(arguments, synthetic);
+            good = print_synthetic(arguments, synthetic, shown);
     }
     if (status == TB_OK && arguments->path_count)
         status = run_recorded(arguments, &set, &recorded, error);
     if (status == TB_OK && arguments->path_count)
-        good = print_recorded(&recorded) && good;
+        good = print_recorded(&recorded, shown) && good;
     if (status == TB_OK && out.stream &&
         !write_calibration(out.stream, arguments, synthetic, &recorded))
         status = tb_fail_at(error, TB_IO, arguments->out, 0, -1, "cannot be written");

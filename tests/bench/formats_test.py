@@ -34,11 +34,12 @@ def check(holds, what):
         raise AssertionError(what)
 
 
-def sweep(program, folder, profile, pattern):
+def sweep(program, folder, profile, pattern, *flags):
+    """The results, and what was printed."""
     run = subprocess.run([program, "--sweep", "--profile", profile, "--device", "cpu", "--filter",
-                          pattern, "--out", folder], capture_output=True, text=True, check=False)
+                          pattern, "--out", folder, *flags], capture_output=True, text=True, check=False)
     check(run.returncode == 0, f"{profile}: exit {run.returncode}: {run.stderr}")
-    return strict(read(folder, "results.json"))
+    return strict(read(folder, "results.json")), run.stdout
 
 
 def members(value, found, data=("rows_by_rule",)):
@@ -167,10 +168,13 @@ def main():
         text = file.read()
     with tempfile.TemporaryDirectory(prefix="topp-formats-") as root:
         timed, refused, drawn = (os.path.join(root, name) for name in ("a", "b", "c"))
-        sweep(program, timed, "smoke", "vocab:1000/batch:4")
-        results = sweep(program, refused, "forced", r"(stock|exact)/.*1e9@0/vocab:1000/batch:1/")
+        results, printed = sweep(program, timed, "smoke", "vocab:1000/batch:4", "--benchmark_format=json")
+        # Of its JSON a reader can make something: the table is not beside it.
+        check(len(strict(printed)["benchmarks"]) >= len(results["cells"]), "--benchmark_format=json")
+        results, printed = sweep(program, refused, "forced", r"(stock|exact)/.*1e9@0/vocab:1000/batch:1/")
         verdicts = {cell["verdict"] for cell in results["cells"]}
         check({"accepted", "rejected"} <= verdicts, f"the forced profile gives {verdicts}")
+        check("Everything as expected" in printed, printed)
         sweep(program, drawn, "gumbel", r"murmur/statistic=greedy")
         count = check_members((timed, refused, drawn), documented(text))
         for folder in (timed, refused, drawn):

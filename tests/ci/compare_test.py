@@ -251,9 +251,17 @@ case("output is a folder", "aa.json", 2, "--junit", "folder/", err=["folder/"])
 shutil.copy("base.json", "precious.json")
 case("no output over BASE", "aa.json", 2, "--json", "./precious.json", base="precious.json", err=["precious.json would be"])
 check("no output over BASE", open("precious.json").read() == open("base.json").read())
-case("two outputs, one file", "aa.json", 2, "--json", "x", "--junit", "x", err=["two documents go to x"])
-case("two outputs, one pipe", "aa.json", 2, "--json", "-", "--junit", "-", err=["standard output"])
-check("--junit - is a document", ElementTree.fromstring(run("--junit", "-", "base.json", "aa.json")[1]).tag == "testsuite")
+case("two outputs, one file", "aa.json", 2, "--json", "x", "--junit", "x", err=["two outputs go to x"])
+for words in (["--json", "-", "--junit", "-"], ["--github", "--json", "-"], ["--github", "--markdown", "/dev/stdout"],
+              ["--explain", "topp/exact/normal/c4", "--report", "-"], ["--github", "--explain", "topp/exact/normal/c4"],
+              ["--json", "-", "--json", "-", "--junit", "/dev/stdout"]):
+    out = case(f"two outputs, one pipe: {words}", "slow.json", 2, *words, err=["two outputs go to standard output"])
+    check(f"two outputs, one pipe: {words}", out == "", out)
+for path in ("-", "/dev/stdout"):
+    code, out, err = run("--junit", path, "base.json", "aa.json")
+    check(f"--junit {path} is a document", ElementTree.fromstring(out).tag == "testsuite", out)
+    code, out, err = run("--out", path, "base.json", "aa.json", "--runs", "5", command="selftest")
+    check(f"selftest --out {path} is a document", json.loads(out)["processes"] == 2 and "2 processes" in err, out + err)
 check("nothing is left behind", not [f for f in os.listdir(".") if ".json." in f], os.listdir("."))
 
 # Writers.

@@ -163,6 +163,8 @@ for i in range(30, 50):
     run("record", write("n.json", results(i + 100, {"s": level}, day=i)), db="new.db")
     alarms.append(run("history", "--fail-on-change", db="new.db")[0])
 check("a new change point alarms once", sum(alarms) == 1 and sum(alarms[10:17]) == 1, alarms)
+code, out, err = run("history", "step", "--tsv", "-", "--json", "-", db="long.db")
+check("two outputs, one pipe", code == 2 and not out and "two outputs go to standard output" in err, out + err)
 code, out, err = run("history", "step", "--tsv", "-", db="long.db")
 rows = [line.split("\t") for line in out.splitlines()]
 check("--tsv", rows[0] == ["date", "median_ns", "ci_low_ns", "ci_high_ns", "epoch", "change", "state", "step", "kind",
