@@ -177,6 +177,9 @@ static error_t take(struct parsing *parsing, const struct option_row *row, char 
     case KEY_GATE_ONLY:
         options->gate_only = true;
         return 0;
+    case KEY_DRY_RUN:
+        options->dry_run = true;
+        return 0;
     case KEY_SEPARATE:
         options->separate_devices = true;
         return 0;

@@ -60,6 +60,7 @@ struct options {
     const char *margin;   /* --ab: as written, checked; NULL: perfwatch's default */
     int32_t blocks;       /* --ab: 0: as many as the profile has, at least 10 */
     bool resume, force, gate_only, strict, bfloat16;
+    bool dry_run;            /* --sweep */
     bool cost;               /* --list */
     bool all_devices;        /* --devices all */
     bool separate_devices;   /* --merge */
@@ -117,6 +118,7 @@ enum option_key {
     KEY_THREADS,
     KEY_TIMER,
     KEY_GATE_ONLY,
+    KEY_DRY_RUN,
     KEY_BLOCKS,
     KEY_MARGIN,
     KEY_PLUGIN,
@@ -144,7 +146,7 @@ struct option_row {
     const char *help;
 };
 
-enum { OPTION_ROWS = 56 };
+enum { OPTION_ROWS = 57 };
 extern const struct option_row options_rows[OPTION_ROWS];
 
 /* Fills *options, from which alone the tools work. TB_USAGE: a message naming the option and the

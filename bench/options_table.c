@@ -70,6 +70,9 @@ const struct option_row options_rows[OPTION_ROWS] = {
     {"timer", KEY_TIMER, "cupti|events", SWEEP | AB, MODE_NONE,
      "CUDA timer (default cupti; events is named in every row)"},
     {"gate-only", KEY_GATE_ONLY, NULL, SWEEP, MODE_NONE, "Judge every cell, time none"},
+    {"dry-run", KEY_DRY_RUN, NULL, SWEEP, MODE_NONE,
+     "Find out what would run, or why it would be refused, say how many cells, and stop; works for "
+     "a GPU that is not here (exit 3: a plug-in cannot be looked at here)"},
     {"blocks", KEY_BLOCKS, "N", AB, MODE_NONE,
      "Blocks of each kernel in a cell, an even number (default: the profile's, at least 10)"},
     {"margin", KEY_MARGIN, "SHARE", AB, MODE_NONE,

@@ -2,6 +2,7 @@
 #include "bench/oracle_cache.h"
 #include "bench/receipt_make.h"
 #include "bench/runner.h"
+#include "bench/shard.h"
 #include "bench/sources.h"
 #include "bench/tools.h"
 #include "bench/workers.h"
@@ -97,7 +98,28 @@ static enum tb_status open_cache(const struct options *options, struct oracle_ca
     return oracle_cache_open(options->oracle_cache, sources, stderr, cache, error);
 }
 
+/* Whatever is refused before a device is opened. A plug-in may lack libraries here that the machine
+ * of the sweep has: then nothing is known about its cells. */
+static int dry_run(const struct options *options) {
+    struct tb_error error = TB_ERROR_INIT;
+    struct tool_plan resolved = {0};
+    const enum kernel_device kind = tool_pick_device(options);
+    const bool any_device = options->device == CHOOSE_AUTO;
+    enum tb_status status = check_flags(options, &error);
+    if (status == TB_OK)
+        status = tool_resolve(options, kind, any_device, &resolved, &error);
+    if (status == TB_OK)
+        printf("%zu cells of %zu inputs\n", resolved.plan.count, shard_inputs(&resolved.plan));
+    int exit_code = status == TB_OK ? 0 : tool_fail(&error);
+    if (resolved.plugins.refused)
+        exit_code = tb_exit_code(TB_UNAVAILABLE);
+    tool_plan_free(&resolved);
+    return tool_finish_output(exit_code);
+}
+
 int tool_sweep(const struct options *options) {
+    if (options->dry_run)
+        return dry_run(options);
     if (options->all_devices || options->device_count > 1)
         return tool_devices(options);
     return tool_sweep_on(options, tool_pick_device(options),
