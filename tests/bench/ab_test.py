@@ -1,24 +1,18 @@
 #!/usr/bin/env python3
 """bench_topp --ab as a user runs it. usage: ab_test.py BENCH_TOPP PERFWATCH"""
-import json, os, shutil, signal, subprocess, sys, tempfile, time
+import os, shutil, signal, struct, subprocess, sys, tempfile, time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import checks
+from checks import check, finish, read_json
 
 PROGRAM, PERFWATCH = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-FAILURES = []
-COUNT = 0
 ONE = "captured.*batch:4/"
 
 
-def check(name, good, detail=""):
-    global COUNT
-    COUNT += 1
-    if not good:
-        FAILURES.append(name)
-        print(f"FAILED {name}: {detail}")
-
-
 def run(*words, program=PROGRAM, **more):
-    done = subprocess.run([program, *words], capture_output=True, text=True, timeout=120, **more)
-    return done.returncode, done.stdout, done.stderr
+    return checks.run(program, *words, **more)
 
 
 def ab(*words, profile="smoke", **more):
@@ -26,7 +20,7 @@ def ab(*words, profile="smoke", **more):
 
 
 def results(folder):
-    return json.load(open(folder + "/results.json"))
+    return read_json(folder, "results.json")
 
 
 with tempfile.TemporaryDirectory(prefix="topp-ab-") as work:
@@ -51,7 +45,7 @@ with tempfile.TemporaryDirectory(prefix="topp-ab-") as work:
               [".lock", "journal.jsonl", "receipt.json", "results.json", "results.tsv"], os.listdir("ab-out/" + side))
         code, out, err = run("--verify", f"ab-out/{side}/receipt.json")
         check(f"{side}: receipt", code == 0 and " 0 changed" in out, out + err)
-    receipt = json.load(open("ab-out/b/receipt.json"))
+    receipt = read_json("ab-out/b/receipt.json")
     check("receipt names the pair", (receipt["request"]["kernel"], receipt["request"]["beside"]) == ("floor", "sort"))
     code, out, err = ab("log", "murmur", "--filter", "normal", "--out", "gumbel", "--margin", "200%", "--blocks", "4")
     check("Gumbel", code == 0 and "gumbel/log~murmur/normal" in out and results("gumbel/a")["cells"][0]["blocks"] == 4, out + err)
@@ -66,7 +60,6 @@ with tempfile.TemporaryDirectory(prefix="topp-ab-") as work:
 
     # One's own rows.
     shutil.copy("same/a/receipt.json", "kept.json")
-    import struct
     rows = b"".join(struct.pack("<f", i * 37 % 101 * 0.1) for i in range(4 * 500))
     head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 500), }"
     head += b" " * (118 - len(head) - 1) + b"\n"
@@ -101,5 +94,4 @@ with tempfile.TemporaryDirectory(prefix="topp-ab-") as work:
     check("resumed", code == 1 and [results("cut/" + s)["cells"][0]["blocks"] for s in "ab"] == [60, 60], (code, out, err))
     check("resumed: a receipt", run("--verify", "cut/a/receipt.json")[0] == 0)
 
-print(f"{COUNT} checks, {len(FAILURES)} failed")
-sys.exit(1 if FAILURES else 0)
+finish()

@@ -11,18 +11,15 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import check, finish, read_json
+
 program, source = sys.argv[1], sys.argv[2]
 sys.path.insert(0, os.path.join(source, "docs/adapters"))
 from dump_logits import Dump  # noqa: E402
 
 scratch = tempfile.mkdtemp(prefix="topp-captured-test-")
-failures = []
-
-
-def expect(what, condition, shown=""):
-    if not condition:
-        failures.append(what)
-        print(f"FAILED: {what}: {shown}", file=sys.stderr)
 
 
 def run(*words):
@@ -45,34 +42,32 @@ try:
         dump = Dump(os.path.join(scratch, "mine/captured", name + ".npy"), most_rows=6)
         for _ in range(4):  # four steps of two sequences: the last two rows are not wanted
             dump(None, [[generator.gauss(0, 3) for _ in range(vocab)] for _ in range(2)])
-        expect(f"{name}: rows", (dump.rows.count, dump.rows.vocab) == (6, vocab), dump.rows.count)
+        check(f"{name}: rows", (dump.rows.count, dump.rows.vocab) == (6, vocab), dump.rows.count)
         try:
             dump.rows.count = 5
             dump(None, [array.array("f", [0.0])])
-            expect("a row of another length is refused", False)
+            check("a row of another length is refused", False)
         except ValueError as error:
-            expect("a row of another length is refused", "501" in str(error) or "1999" in str(error))
+            check("a row of another length is refused", "501" in str(error) or "1999" in str(error))
     with open(os.path.join(scratch, "mine/profile.json"), "w") as file:
         json.dump(PROFILE, file)
     swept = run("--sweep", "--device", "cpu", "--profile", "mine/profile.json", "--out", "out")
-    expect("exit code", swept.returncode == 0, swept.stdout + swept.stderr[-600:])
-    with open(os.path.join(scratch, "out/results.json")) as file:
-        cells = json.load(file)["cells"]
-    expect("both vocabularies",
-           sorted({(cell["family"], cell["vocab"]) for cell in cells}) ==
-           [("captured=large", 1999), ("captured=small", 501)], cells)
-    expect("every cell is timed", len(cells) == 8 and all(cell["median_ns"] for cell in cells))
+    check("exit code", swept.returncode == 0, swept.stdout + swept.stderr[-600:])
+    cells = read_json(scratch, "out/results.json")["cells"]
+    check("both vocabularies",
+          sorted({(cell["family"], cell["vocab"]) for cell in cells}) ==
+          [("captured=large", 1999), ("captured=small", 501)], cells)
+    check("every cell is timed", len(cells) == 8 and all(cell["median_ns"] for cell in cells))
     verified = run("--verify", "out/receipt.json")
-    expect("verified", verified.returncode == 0 and "0 changed" in verified.stdout, verified.stdout)
+    check("verified", verified.returncode == 0 and "0 changed" in verified.stdout, verified.stdout)
     os.rename(os.path.join(scratch, "mine/captured/small.npy"), os.path.join(scratch, "small.npy"))
     lost = run("--sweep", "--device", "cpu", "--profile", "mine/profile.json", "--out", "lost")
-    expect("a file that is not there is named",
-           lost.returncode == 2 and "mine/captured/small.npy" in lost.stderr, lost.stderr)
+    check("a file that is not there is named",
+          lost.returncode == 2 and "mine/captured/small.npy" in lost.stderr, lost.stderr)
     one = run("--sweep", "--device", "cpu", "--profile", "smoke", "--input", "small.npy", "--filter",
               "topp/exact", "--out", "one")
-    expect("--input takes one file alone", one.returncode == 0 and "vocab:501" in one.stdout,
-           one.stdout + one.stderr)
+    check("--input takes one file alone", one.returncode == 0 and "vocab:501" in one.stdout,
+          one.stdout + one.stderr)
 finally:
     shutil.rmtree(scratch, ignore_errors=True)
-print(f"{len(failures)} failed")
-sys.exit(1 if failures else 0)
+finish()

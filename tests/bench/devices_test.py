@@ -13,10 +13,11 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import TIMED, finish, need, need_receipt, read_json
+
 CHOICE = "vocab:1000"  # of the profile: four inputs, each soon done
-TIMED = {"sample_count", "median_ns", "ci_low_ns", "ci_high_ns", "p05_ns", "p95_ns", "draw_low_ns",
-         "draw_high_ns", "busy_ns", "cycles", "sm_mhz", "events_ns", "bytes_per_second",
-         "ratio_to_floor", "samples_sha256", "samples", "conditions"}
 END = b'{"end":true}'
 PATIENCE = 60  # seconds until something that must happen counts as not happening
 
@@ -29,18 +30,6 @@ WRONG = {
     "matrix": [{"kind": "topp", "kernels": ["stock", "exact"],
                 "families": ["normal", "forced=1e9@13"], "vocab": [1000], "batch": [2],
                 "p": [0.9]}]}
-
-
-def check(holds, what):
-    if not holds:
-        raise AssertionError(what)
-
-
-def strict(*path):
-    def refuse(text):
-        raise ValueError(f"{text} is no JSON")
-    with open(os.path.join(*path), encoding="utf-8") as file:
-        return json.load(file, parse_constant=refuse)
 
 
 class Tool:
@@ -57,8 +46,8 @@ class Tool:
     def run(self, exit_code, out, *more, **choice):
         run = subprocess.run(self.words(out, *more, **choice), capture_output=True, text=True,
                              check=False, timeout=300)
-        check(run.returncode == exit_code,
-              f"{more} {choice}: exit {run.returncode}, not {exit_code}: {run.stderr}")
+        need(f"{more} {choice}: exit {run.returncode}, not {exit_code}: {run.stderr}",
+             run.returncode == exit_code)
         return run.stderr
 
     def start(self, out, *more, **choice):
@@ -75,7 +64,7 @@ class Tool:
 def until(what, condition):
     start = time.monotonic()
     while not condition():
-        check(time.monotonic() - start < PATIENCE, f"waited in vain: {what}")
+        need(f"waited in vain: {what}", time.monotonic() - start < PATIENCE)
         time.sleep(0.002)
 
 
@@ -120,7 +109,7 @@ def alive(pid):
 def cells(out):
     """What two runs of one plan have in common, whatever ran them."""
     common = []
-    for cell in strict(out, "results.json")["cells"]:
+    for cell in read_json(out, "results.json")["cells"]:
         common.append({name: value for name, value in cell.items()
                        if name not in TIMED | {"shard", "device_index"}})
     return common
@@ -128,10 +117,10 @@ def cells(out):
 
 def same_cells(out, reference, what):
     mine = cells(out)
-    check(len(mine) == len(reference), f"{what}: {len(mine)} cells, not {len(reference)}")
+    need(f"{what}: {len(mine)} cells, not {len(reference)}", len(mine) == len(reference))
     for left, right in zip(mine, reference):
         for name, value in right.items():
-            check(left.get(name) == value, f"{what}: {right['name']}: {name} differs")
+            need(f"{what}: {right['name']}: {name} differs", left.get(name) == value)
 
 
 def test_merged(tool, reference):
@@ -139,25 +128,19 @@ def test_merged(tool, reference):
     errors = tool.run(0, out, "--oracle-cache", cache)
     same_cells(out, reference, "two workers")
     for line in ("cpu:0: shard 1/2 into", "cpu:1: shard 2/2 into", "workers: "):
-        check(line in errors, f"does not say '{line}': {errors}")
-    check(len(re.findall("^workers: ", errors, re.M)) <= 11, f"too many lines: {errors}")
-    check("gating: " not in errors, f"a worker shows progress of its own: {errors}")
-    verify = subprocess.run([tool.program, "--verify", os.path.join(out, "receipt.json"),
-                             "--profile-dir", tool.profiles], capture_output=True, text=True,
-                            check=False)
-    # The source tree may be under somebody's hands while this runs.
-    changed = [line for line in verify.stdout.splitlines()
-               if line.startswith("changed: ") and not line.startswith("changed: sources: ")]
-    check(verify.returncode in (0, 1) and not changed, f"--verify: {verify.stdout}")
+        need(f"does not say '{line}': {errors}", line in errors)
+    need(f"too many lines: {errors}", len(re.findall("^workers: ", errors, re.M)) <= 11)
+    need(f"a worker shows progress of its own: {errors}", "gating: " not in errors)
+    need_receipt(tool.program, os.path.join(out, "receipt.json"), "--profile-dir", tool.profiles)
     # Again into the same folder, with what the oracle has said already.
     tool.run(0, out, "--oracle-cache", cache)
     same_cells(out, reference, "two workers, again")
     for shard in (1, 2):
-        counts = strict(out, f"shard-{shard}-of-2", "results.json")["run"]["oracle_cache"]
-        check(counts["read"] > 0 and counts["computed"] == 0 and counts["damaged"] == 0,
-              f"shard {shard}: the cache gave {counts}")
+        counts = read_json(out, f"shard-{shard}-of-2", "results.json")["run"]["oracle_cache"]
+        need(f"shard {shard}: the cache gave {counts}",
+             counts["read"] > 0 and counts["computed"] == 0 and counts["damaged"] == 0)
     errors = tool.run(2, out, devices="0,1,2")
-    check("shards" in errors, f"three workers beside two: {errors}")
+    need(f"three workers beside two: {errors}", "shards" in errors)
 
 
 def kill_a_worker(tool, out):
@@ -177,7 +160,7 @@ def kill_a_worker(tool, out):
     errors = process.communicate(timeout=PATIENCE)[1]
     if before[-1] == END:
         return None
-    check(process.returncode == 4, f"killed worker: exit {process.returncode}: {errors}")
+    need(f"killed worker: exit {process.returncode}: {errors}", process.returncode == 4)
     return before, errors
 
 
@@ -196,25 +179,25 @@ def test_killed_worker(tool, reference):
     shard = os.path.join(out, "shard-2-of-2")
     said = re.search(r"^cpu:1: the worker was ended by signal 9 \(Killed\) while (gating|timing) "
                      r"(\S+)", errors, re.M)
-    check(said, f"the dead worker's cell is not named: {errors}")
+    need(f"the dead worker's cell is not named: {errors}", said)
     mine = tool.names("--shard", "2/2")
-    check(said.group(2) in mine, f"{said.group(2)} is not of shard 2")
+    need(f"{said.group(2)} is not of shard 2", said.group(2) in mine)
     if said.group(1) == "gating":
         gated = [json.loads(line)["cell"] for line in before[1:]]
-        check(mine.index(said.group(2)) - len(gated) in (-1, 0),
-              f"died at {said.group(2)}, after {len(gated)} verdicts")
-    check("--resume" in errors and "1 of 2 workers" in errors, f"says no mend: {errors}")
-    check(os.path.exists(os.path.join(out, "shard-1-of-2", "receipt.json")),
-          "the other worker did not finish")
-    check(not os.path.exists(os.path.join(out, "results.json")), "half a run was merged")
+        need(f"died at {said.group(2)}, after {len(gated)} verdicts",
+             mine.index(said.group(2)) - len(gated) in (-1, 0))
+    need(f"says no mend: {errors}", "--resume" in errors and "1 of 2 workers" in errors)
+    need("the other worker did not finish",
+         os.path.exists(os.path.join(out, "shard-1-of-2", "receipt.json")))
+    need("half a run was merged", not os.path.exists(os.path.join(out, "results.json")))
     finished = files(out, "shard-1-of-2")
     errors = tool.run(2, out)
-    check("--resume" in errors, f"without --resume: {errors}")
-    check(files(out, "shard-1-of-2") == finished, "a refused run changed a finished shard")
+    need(f"without --resume: {errors}", "--resume" in errors)
+    need("a refused run changed a finished shard", files(out, "shard-1-of-2") == finished)
     tool.run(0, out, "--resume")
     after = journal(shard)
-    check(after[:len(before)] == before, "lines of the journal were lost or changed")
-    check(files(out, "shard-1-of-2") == finished, "a finished shard was written anew")
+    need("lines of the journal were lost or changed", after[:len(before)] == before)
+    need("a finished shard was written anew", files(out, "shard-1-of-2") == finished)
     same_cells(out, reference, "resumed")
 
 
@@ -235,8 +218,8 @@ def interrupt(which, code):
         until("no worker is left", lambda: not any(map(alive, workers.values())))
         if all(journal(out, f"shard-{shard}-of-2")[-1] == END for shard in (1, 2)):
             return None
-        check(process.returncode == code, f"{which!r}: exit {process.returncode}: {errors}")
-        check(code != 4 or "--resume" in errors, f"{which!r}: says no mend: {errors}")
+        need(f"{which!r}: exit {process.returncode}: {errors}", process.returncode == code)
+        need(f"{which!r}: says no mend: {errors}", code != 4 or "--resume" in errors)
         return held
     return attempt
 
@@ -247,8 +230,8 @@ def test_interrupted(tool, reference):
         out, held = several_times(tool, f"signal{int(which)}-", interrupt(which, code))
         tool.run(0, out, "--resume")
         for shard, lines in held.items():
-            check(journal(out, f"shard-{shard}-of-2")[:len(lines)] == lines,
-                  f"{which!r}: lines of shard {shard} were lost")
+            need(f"{which!r}: lines of shard {shard} were lost",
+                 journal(out, f"shard-{shard}-of-2")[:len(lines)] == lines)
         same_cells(out, reference, f"after {which!r}")
 
 
@@ -259,11 +242,11 @@ def test_one_fails(tool):
     with open(os.path.join(out, "shard-2-of-2"), "w", encoding="ascii") as file:
         file.write("in the way")
     errors = tool.run(2, out, "--gate-only")
-    check(re.search(r"^cpu:1: bench_topp: .*shard-2-of-2", errors, re.M),
-          f"the worker's own words are missing: {errors}")
-    check(os.path.exists(os.path.join(out, "shard-1-of-2", "receipt.json")),
-          "the other worker did not finish")
-    check(not os.path.exists(os.path.join(out, "results.json")), "half a run was merged")
+    need(f"the worker's own words are missing: {errors}",
+         re.search(r"^cpu:1: bench_topp: .*shard-2-of-2", errors, re.M))
+    need("the other worker did not finish",
+         os.path.exists(os.path.join(out, "shard-1-of-2", "receipt.json")))
+    need("half a run was merged", not os.path.exists(os.path.join(out, "results.json")))
 
 
 def test_unexpected(tool):
@@ -271,16 +254,16 @@ def test_unexpected(tool):
     with open(profile, "w", encoding="utf-8") as file:
         json.dump(WRONG, file)
     tool.run(1, out, profile=profile)
-    check(strict(out, "results.json")["summary"]["unexpected"] == 1, "the verdict was lost")
+    need("the verdict was lost", read_json(out, "results.json")["summary"]["unexpected"] == 1)
     # No more inputs than workers; one worker is no worker.
     errors = tool.run(1, os.path.join(tool.root, "three"), profile=profile, devices="0,1,2")
-    check("the first 2 of 3" in errors, f"three workers for two inputs: {errors}")
+    need(f"three workers for two inputs: {errors}", "the first 2 of 3" in errors)
     out = os.path.join(tool.root, "alone")
     errors = tool.run(0, out, "--filter", "exact/normal", profile=profile)
-    check("the first 1 of 2" in errors and "shard" not in errors, f"one input: {errors}")
-    check(strict(out, "results.json")["run"]["shard"] is None, "one input was cut")
-    check(sorted(name for name in os.listdir(out) if name.startswith("shard")) == [],
-          "one input has shards")
+    need(f"one input: {errors}", "the first 1 of 2" in errors and "shard" not in errors)
+    need("one input was cut", read_json(out, "results.json")["run"]["shard"] is None)
+    need("one input has shards",
+         sorted(name for name in os.listdir(out) if name.startswith("shard")) == [])
     tool.run(0, out, "--filter", "exact/normal", profile=profile, devices="3")
 
 
@@ -291,18 +274,18 @@ def test_refused(tool):
                        (["--filter", "nothing-like-this"], "--filter"),
                        (["--profile", "nowhere"], "nowhere")):
         errors = tool.run(2, out, *more)
-        check(says in errors, f"{more}: {errors}")
+        need(f"{more}: {errors}", says in errors)
     for devices in ("0,0", "0,", "x", "-1", "0;1", "1024"):
         errors = tool.run(2, out, devices=devices)
-        check("--devices" in errors and "such as 0,1" in errors, f"{devices}: {errors}")
-    check(not os.path.exists(out), "a refused run left its folder")
+        need(f"{devices}: {errors}", "--devices" in errors and "such as 0,1" in errors)
+    need("a refused run left its folder", not os.path.exists(out))
     # The unfinished run of one process is left alone.
     os.mkdir(out)
     with open(os.path.join(out, "journal.jsonl"), "w", encoding="ascii") as file:
         file.write('{"schema": "topp-bench.journal/1", "plan": "another"}\n')
     errors = tool.run(2, out)
-    check("--force" in errors, f"over another run: {errors}")
-    check(os.listdir(out) == ["journal.jsonl"], "a refused run left something")
+    need(f"over another run: {errors}", "--force" in errors)
+    need("a refused run left something", os.listdir(out) == ["journal.jsonl"])
 
 
 def main():
@@ -318,12 +301,8 @@ def main():
         test_merged(tool, reference)
         test_killed_worker(tool, reference)
         test_interrupted(tool, reference)
-    print("devices_test: two workers as one run; killed, interrupted and orphaned workers resumed, "
-          "nothing lost")
+    finish("two workers as one run; killed, interrupted and orphaned workers resumed, nothing lost")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except AssertionError as error:
-        sys.exit(f"devices_test: {error}")
+    main()

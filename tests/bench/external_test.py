@@ -8,13 +8,16 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import check, finish, read_json, run
+
 program, source = sys.argv[1], sys.argv[2]
 scratch = tempfile.mkdtemp(prefix="topp-external-test-")
 python = sys.executable
 adapters = os.path.join(source, "docs/adapters")
 ways = os.path.join(scratch, "program.py")  # a name that no other test's processes carry
 os.symlink(os.path.join(os.path.abspath(source), "tests/bench/external_program.py"), ways)
-failures = []
 
 PROFILE = {
     "schema": "topp-bench.profile/1", "name": "external_test", "summary": "One small input",
@@ -24,12 +27,6 @@ PROFILE = {
                "block_seconds": 0.02, "warmup_seconds": 0.005, "draws": 2},
     "matrix": [{"kind": "topp", "kernels": ["exact", "floor"], "families": ["peaked"],
                 "vocab": [400], "batch": [4], "p": [0.9]}]}
-
-
-def expect(what, condition, shown=""):
-    if not condition:
-        failures.append(what)
-        print(f"FAILED: {what}: {shown}", file=sys.stderr)
 
 
 def profile(name="profile.json", **changes):
@@ -46,8 +43,7 @@ def sweep(out, *options, profile_file=None):
 
 
 def results(out):
-    with open(os.path.join(scratch, out, "results.json")) as file:
-        return json.load(file)
+    return read_json(scratch, out, "results.json")
 
 
 def cell_of(found, kernel):
@@ -55,9 +51,8 @@ def cell_of(found, kernel):
 
 
 def verify(out):
-    run = subprocess.run([program, "--verify", os.path.join(scratch, out, "receipt.json")],
-                         capture_output=True, text=True, check=False)
-    return run.returncode, run.stdout + run.stderr
+    code, out, err = run(program, "--verify", os.path.join(scratch, out, "receipt.json"))
+    return code, out + err
 
 
 # way -> (output, verdict, rule, words of the reason)
@@ -95,9 +90,9 @@ HOSTILE = {
 def test_refusals():
     for out, cases in ("refusals", WAYS), ("hostile", HOSTILE):
         refusals(out, cases)
-    expect("a failure's words stay in a log",
-           os.path.exists(os.path.join(scratch, "refusals", "external-exit.log")))
-    expect("a refused run verifies", verify("refusals")[0] == 0, verify("refusals")[1][-300:])
+    check("a failure's words stay in a log",
+          os.path.exists(os.path.join(scratch, "refusals", "external-exit.log")))
+    check("a refused run verifies", verify("refusals")[0] == 0, verify("refusals")[1][-300:])
 
 
 def refusals(out, cases):
@@ -105,55 +100,54 @@ def refusals(out, cases):
     for way, (output, *_) in cases.items():  # 16 at most
         options += ["--external", f"{way}={python} {ways} {way}", "--external-output", output,
                     "--external-repeats", "3"]
-    run = sweep(out, *options)
-    expect(f"{out}: exit code", run.returncode == 1, run.stderr[-400:])
+    swept = sweep(out, *options)
+    check(f"{out}: exit code", swept.returncode == 1, swept.stderr[-400:])
     found = results(out)
     for kernel in "exact", "floor":
         cell = cell_of(found, kernel)
-        expect(f"{kernel} is untouched", cell["verdict"] == "accepted" and cell["median_ns"])
+        check(f"{kernel} is untouched", cell["verdict"] == "accepted" and cell["median_ns"])
     for way, (_, verdict, rule, words) in cases.items():
         cell = cell_of(found, way)
         said = cell["unmeasured"] if verdict == "accepted" else cell["reason"]
         timed = cell["median_ns"] is not None
         is_so = cell["verdict"], cell["rule"], timed, words in (said or "")
-        expect(f"{way} is refused as it should", is_so == (verdict, rule, way in ("leaves", "daemon"), True),
-               f"{is_so} {said}")
-    left = subprocess.run(["pgrep", "-f", ways], capture_output=True,
-                          text=True, check=False).stdout
-    expect("nothing of a program is left", not left, left)
+        check(f"{way} is refused as it should", is_so == (verdict, rule, way in ("leaves", "daemon"), True),
+              f"{is_so} {said}")
+    left = run("pgrep", "-f", ways)[1]
+    check("nothing of a program is left", not left, left)
 
 
 def test_garbage():
-    run = sweep("garbage", "--gate-only", "--external", f"garbage={python} {ways} garbage")
+    swept = sweep("garbage", "--gate-only", "--external", f"garbage={python} {ways} garbage")
     cell = cell_of(results("garbage"), "garbage")
-    expect("garbage is refused", (run.returncode, cell["verdict"], cell["rule"]) ==
-           (1, "rejected", "unreadable_output") and "no .npy file" in cell["reason"], cell["reason"])
+    check("garbage is refused", (swept.returncode, cell["verdict"], cell["rule"]) ==
+          (1, "rejected", "unreadable_output") and "no .npy file" in cell["reason"], cell["reason"])
 
 
 def test_accepted():
     copy = os.path.join(scratch, "adapters")
     shutil.copytree(adapters, copy)
-    run = sweep("accepted", "--external", f"{python} {copy}/plain_sort.py",
-                "--external", f"sampler={python} {copy}/plain_sample.py", "--external-output", "ids",
-                "--external", f"soft={python} {ways} probabilities", "--external-output",
-                "probabilities", "--external-repeats", "7")
-    expect("accepted: exit code", run.returncode == 0, run.stdout + run.stderr[-400:])
+    swept = sweep("accepted", "--external", f"{python} {copy}/plain_sort.py",
+                  "--external", f"sampler={python} {copy}/plain_sample.py", "--external-output", "ids",
+                  "--external", f"soft={python} {ways} probabilities", "--external-output",
+                  "probabilities", "--external-repeats", "7")
+    check("accepted: exit code", swept.returncode == 0, swept.stdout + swept.stderr[-400:])
     found = results("accepted")
     for kernel, samples in ("plain_sort", 5), ("sampler", 5), ("soft", 7):
         cell = cell_of(found, kernel)
-        expect(f"{kernel} is accepted and timed",
-               (cell["verdict"], cell["sample_count"]) == ("accepted", 2 * samples),
-               f"{cell['verdict']} {cell['reason']} {cell['sample_count']} {cell['unmeasured']}")
+        check(f"{kernel} is accepted and timed",
+              (cell["verdict"], cell["sample_count"]) == ("accepted", 2 * samples),
+              f"{cell['verdict']} {cell['reason']} {cell['sample_count']} {cell['unmeasured']}")
     plain = found["run"]["externals"][0]
-    expect("the script's hash is bound",
-           any(file["path"].endswith("plain_sort.py") and len(file["sha256"]) == 64
-               for file in plain["files"]), plain)
+    check("the script's hash is bound",
+          any(file["path"].endswith("plain_sort.py") and len(file["sha256"]) == 64
+              for file in plain["files"]), plain)
     code, text = verify("accepted")
-    expect("verified", code == 0 and "0 changed" in text, text[-400:])
+    check("verified", code == 0 and "0 changed" in text, text[-400:])
     with open(os.path.join(copy, "plain_sort.py"), "a") as file:
         file.write("# changed\n")
     code, text = verify("accepted")
-    expect("a changed script is found", code == 1 and "plain_sort.py" in text, text[-400:])
+    check("a changed script is found", code == 1 and "plain_sort.py" in text, text[-400:])
 
 
 def test_resume():
@@ -165,23 +159,23 @@ def test_resume():
         lines = file.read().splitlines(keepends=True)
     kinds = [(json.loads(line).get("line"), json.loads(line).get("cell", "")) for line in lines]
     at = next(i for i, (kind, cell) in enumerate(kinds) if kind == "verdict" and "/plain/" in cell)
-    expect("the samples follow the verdict", kinds[at + 1] == ("block", kinds[at][1]), kinds)
+    check("the samples follow the verdict", kinds[at + 1] == ("block", kinds[at][1]), kinds)
     with open(journal, "w") as file:
         file.writelines(lines[:at + 1])
     for name in "results.json", "results.tsv", "benchmark.json", "receipt.json":
         os.unlink(os.path.join(scratch, "resume", name))
-    run = sweep("resume", "--resume", *external)
-    expect("resume: exit code", run.returncode == 0, run.stderr[-400:])
+    swept = sweep("resume", "--resume", *external)
+    check("resume: exit code", swept.returncode == 0, swept.stderr[-400:])
     cell = cell_of(results("resume"), "plain")
-    expect("resume: samples", (cell["sample_count"], cell["rows"]) == (10, 8), cell["sample_count"])
+    check("resume: samples", (cell["sample_count"], cell["rows"]) == (10, 8), cell["sample_count"])
     with open(journal) as file:
         kept = file.read()
     with open(journal, "w") as file:
         file.write("".join(kept.splitlines(keepends=True)[:-1]))
     other = ["--external", f"plain={python} {adapters}/plain_sort.py ''"]
-    run = sweep("resume", "--resume", *other)
-    expect("another command is another run", run.returncode == 2 and "externals" in run.stderr,
-           run.stderr[-300:])
+    swept = sweep("resume", "--resume", *other)
+    check("another command is another run", swept.returncode == 2 and "externals" in swept.stderr,
+          swept.stderr[-300:])
 
 
 def test_usage():
@@ -194,12 +188,12 @@ def test_usage():
         (["--external", "="], "NAME=COMMAND"),
     ]
     for options, words in cases:
-        run = sweep("usage", "--gate-only", *options)
+        swept = sweep("usage", "--gate-only", *options)
         if words:
-            expect(f"{options}", run.returncode == 2 and words in run.stderr, run.stderr)
-    listed = subprocess.run([program, "--list", "--device", "cpu", "--profile", profile(),
-                             "--external", "mine=true"], capture_output=True, text=True, check=False)
-    expect("--list shows the program", "topp/mine/peaked/vocab:400" in listed.stdout, listed.stdout)
+            check(f"{options}", swept.returncode == 2 and words in swept.stderr, swept.stderr)
+    listed = run(program, "--list", "--device", "cpu", "--profile", profile(), "--external",
+                 "mine=true")[1]
+    check("--list shows the program", "topp/mine/peaked/vocab:400" in listed, listed)
 
 
 try:
@@ -207,5 +201,4 @@ try:
         test()
 finally:
     shutil.rmtree(scratch, ignore_errors=True)
-print(f"{len(failures)} failed")
-sys.exit(1 if failures else 0)
+finish()

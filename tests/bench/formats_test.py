@@ -5,23 +5,17 @@ by Google Benchmark's compare.py.
 
 usage: formats_test.py BENCH_TOPP DOCS_FORMATS_MD
 """
-import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import textwrap
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import finish, need, need_run, read_json, run, strict
+
 COMPARE = "/usr/share/benchmark/compare.py"
-
-
-def refuse_constant(text):
-    raise ValueError(f"{text} is no JSON")
-
-
-def strict(text):
-    return json.loads(text, parse_constant=refuse_constant)
 
 
 def read(folder, name):
@@ -29,17 +23,12 @@ def read(folder, name):
         return file.read()
 
 
-def check(holds, what):
-    if not holds:
-        raise AssertionError(what)
-
-
 def sweep(program, folder, profile, pattern, *flags):
     """The results, and what was printed."""
-    run = subprocess.run([program, "--sweep", "--profile", profile, "--device", "cpu", "--filter",
-                          pattern, "--out", folder, *flags], capture_output=True, text=True, check=False)
-    check(run.returncode == 0, f"{profile}: exit {run.returncode}: {run.stderr}")
-    return strict(read(folder, "results.json")), run.stdout
+    code, out, err = run(program, "--sweep", "--profile", profile, "--device", "cpu", "--filter",
+                         pattern, "--out", folder, *flags)
+    need(f"{profile}: exit {code}: {err}", code == 0)
+    return read_json(folder, "results.json"), out
 
 
 def members(value, found, data=("rows_by_rule",)):
@@ -60,7 +49,7 @@ def documented(text):
     words = {word for quoted in re.findall(r"`([^`\n]+)`", text)
              for word in re.findall(r"[A-Za-z0-9_.]+", quoted)}
     for stem in ("c", "cxx", "cuda"):
-        check(f"`{stem}_*`" in text, f"{stem}_* is not documented")
+        need(f"{stem}_* is not documented", f"`{stem}_*`" in text)
         words |= {f"{stem}_compiler", f"{stem}_flags"}
     return words
 
@@ -68,19 +57,19 @@ def documented(text):
 def check_members(folders, words):
     found = set()
     for folder in folders:
-        members(strict(read(folder, "results.json")), found)
+        members(read_json(folder, "results.json"), found)
         for line in read(folder, "journal.jsonl").splitlines():
             members(strict(line), found)
-        benchmark = strict(read(folder, "benchmark.json"))
+        benchmark = read_json(folder, "benchmark.json")
         library = {"name", "family_index", "per_family_instance_index", "run_name", "run_type",
                    "repetitions", "repetition_index", "threads", "iterations", "time_unit",
                    "aggregate_name", "aggregate_unit"}
         for entry in benchmark["benchmarks"]:
             found |= set(entry) - library
         found |= {name for name in benchmark["context"] if name.startswith("topp_")}
-    check(len(found) > 120, f"only {len(found)} members were found")
+    need(f"only {len(found)} members were found", len(found) > 120)
     missing = sorted(found - words)
-    check(not missing, f"docs/formats.md does not name {', '.join(missing)}")
+    need(f"docs/formats.md does not name {', '.join(missing)}", not missing)
     return len(found)
 
 
@@ -88,9 +77,9 @@ def check_columns(folder, text):
     rows = [line.split("\t") for line in read(folder, "results.tsv").splitlines()]
     listed = re.search(r"^Columns: (.*)$", text, re.MULTILINE)
     names = re.findall(r"`(\w+)`", listed.group(1))
-    check(rows[0] == names, f"columns {rows[0]}, documented {names}")
-    cells = strict(read(folder, "results.json"))["cells"]
-    check(len(rows) == len(cells) + 1, "not one row a cell")
+    need(f"columns {rows[0]}, documented {names}", rows[0] == names)
+    cells = read_json(folder, "results.json")["cells"]
+    need("not one row a cell", len(rows) == len(cells) + 1)
     for row, cell in zip(rows[1:], cells):
         for name, field in zip(names, row):
             value = cell[name]
@@ -98,7 +87,7 @@ def check_columns(folder, text):
                     field == str(value).lower() if isinstance(value, bool) else
                     abs(float(field) - value) <= 1e-9 * abs(value)
                     if isinstance(value, (int, float)) else field == value)
-            check(same, f"{cell['name']}: {name} is {field}, in results.json {value}")
+            need(f"{cell['name']}: {name} is {field}, in results.json {value}", same)
 
 
 STAND_INS = {
@@ -135,31 +124,30 @@ def check_compare(folder, root):
                 file.write(textwrap.dedent(text))
         environment["PYTHONPATH"] = os.path.join(root, "modules")
     path = os.path.join(folder, "benchmark.json")
-    run = subprocess.run([sys.executable, COMPARE, "--no-color", "benchmarks", path, path],
-                         capture_output=True, text=True, env=environment, check=False)
-    check(run.returncode == 0, f"compare.py: {run.stderr}")
-    cells = strict(read(folder, "results.json"))["cells"]
+    shown = need_run(0, sys.executable, COMPARE, "--no-color", "benchmarks", path, path,
+                     env=environment)
+    cells = read_json(folder, "results.json")["cells"]
     for cell in cells:
-        lines = [line for line in run.stdout.splitlines() if line.startswith(cell["name"])]
-        check(lines and "+0.0000" in lines[0], f"compare.py does not compare {cell['name']}")
+        lines = [line for line in shown.splitlines() if line.startswith(cell["name"])]
+        need(f"compare.py does not compare {cell['name']}", lines and "+0.0000" in lines[0])
     return f"compare.py compares {len(cells)} cells"
 
 
 def check_benchmark(folder, refused):
     """Accepted cells: a time in every block. Refused cells: the reason, and no time."""
-    entries = strict(read(folder, "benchmark.json"))["benchmarks"]
-    for cell in strict(read(folder, "results.json"))["cells"]:
+    entries = read_json(folder, "benchmark.json")["benchmarks"]
+    for cell in read_json(folder, "results.json")["cells"]:
         mine = [entry for entry in entries if entry["name"].startswith(cell["name"] + "/")]
-        check(mine, f"{cell['name']} is not in benchmark.json")
+        need(f"{cell['name']} is not in benchmark.json", mine)
         for entry in mine:
             timed = cell["median_ns"] is not None
-            check(timed != entry.get("error_occurred", False), f"{entry['name']}: {entry}")
+            need(f"{entry['name']}: {entry}", timed != entry.get("error_occurred", False))
             spread = entry.get("aggregate_name") in ("stddev", "cv")
-            check((entry["real_time"] > 0) == timed or spread, f"{entry['name']}: {entry}")
-            check(timed or entry["error_message"], f"{entry['name']}: no reason")
+            need(f"{entry['name']}: {entry}", (entry["real_time"] > 0) == timed or spread)
+            need(f"{entry['name']}: no reason", timed or entry["error_message"] != "")
         blocks = [entry for entry in mine if entry["run_type"] == "iteration"]
-        check(len(blocks) == (cell["blocks"] or 1), f"{cell['name']}: {len(blocks)} repetitions")
-    check(any(entry.get("error_occurred") for entry in entries) == refused, "refused cells")
+        need(f"{cell['name']}: {len(blocks)} repetitions", len(blocks) == (cell["blocks"] or 1))
+    need("refused cells", any(entry.get("error_occurred") for entry in entries) == refused)
 
 
 def main():
@@ -168,13 +156,15 @@ def main():
         text = file.read()
     with tempfile.TemporaryDirectory(prefix="topp-formats-") as root:
         timed, refused, drawn = (os.path.join(root, name) for name in ("a", "b", "c"))
-        results, printed = sweep(program, timed, "smoke", "vocab:1000/batch:4", "--benchmark_format=json")
+        results, printed = sweep(program, timed, "smoke", "vocab:1000/batch:4",
+                                 "--benchmark_format=json")
         # Of its JSON a reader can make something: the table is not beside it.
-        check(len(strict(printed)["benchmarks"]) >= len(results["cells"]), "--benchmark_format=json")
-        results, printed = sweep(program, refused, "forced", r"(stock|exact)/.*1e9@0/vocab:1000/batch:1/")
+        need("--benchmark_format=json", len(strict(printed)["benchmarks"]) >= len(results["cells"]))
+        results, printed = sweep(program, refused, "forced",
+                                 r"(stock|exact)/.*1e9@0/vocab:1000/batch:1/")
         verdicts = {cell["verdict"] for cell in results["cells"]}
-        check({"accepted", "rejected"} <= verdicts, f"the forced profile gives {verdicts}")
-        check("Everything as expected" in printed, printed)
+        need(f"the forced profile gives {verdicts}", {"accepted", "rejected"} <= verdicts)
+        need("as expected", "Everything as expected" in printed, printed)
         sweep(program, drawn, "gumbel", r"murmur/statistic=greedy")
         count = check_members((timed, refused, drawn), documented(text))
         for folder in (timed, refused, drawn):
@@ -182,11 +172,8 @@ def main():
         check_benchmark(timed, False)
         check_benchmark(refused, True)
         compared = check_compare(timed, root)
-    print(f"formats_test: {count} members and all columns are documented; {compared}")
+    finish(f"{count} members and all columns are documented; {compared}")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except AssertionError as error:
-        sys.exit(f"formats_test: {error}")
+    main()

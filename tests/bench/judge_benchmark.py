@@ -5,7 +5,6 @@ actions need of it, and compare.py itself where Debian's libbenchmark-tools inst
 usage: judge_benchmark.py BENCHMARK_JSON [OTHER]
 """
 import io
-import json
 import os
 import runpy
 import statistics
@@ -13,45 +12,36 @@ import sys
 import types
 from contextlib import redirect_stdout
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import finish, need, read_json
+
 COMPARE = "/usr/share/benchmark/compare.py"
-
-
-def refuse_constant(text):
-    raise ValueError(f"{text} is no JSON")
-
-
-def check(holds, what):
-    if not holds:
-        raise AssertionError(what)
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file, parse_constant=refuse_constant)
 
 
 def judge(path):
     """Times of the repetitions by name, none for a refused cell."""
-    file = read(path)
-    check(file["context"]["executable"] == "bench_topp", "context: executable")
+    file = read_json(path)
+    need("context: executable", file["context"]["executable"] == "bench_topp")
     times = {}
     for entry in file["benchmarks"]:
         name = entry["name"]
         for member in ("name", "run_name", "run_type", "real_time", "cpu_time", "time_unit"):
-            check(member in entry, f"{name}: no {member}")
-        check(entry["time_unit"] == "ns", f"{name}: unit")
+            need(f"{name}: no {member}", member in entry)
+        need(f"{name}: unit", entry["time_unit"] == "ns")
         if entry["run_type"] == "aggregate":
-            check(entry["aggregate_name"] in ("mean", "median", "stddev", "cv"), name)
+            need(f"{name}: aggregate",
+                 entry["aggregate_name"] in ("mean", "median", "stddev", "cv"))
         elif entry.get("error_occurred"):
-            check(entry["error_message"], f"{name}: an error without a message")
+            need(f"{name}: an error without a message", entry["error_message"] != "")
             times.setdefault(name, [])
         else:
-            check(entry["iterations"] == 1 and entry["real_time"] > 0, f"{name}: time")
+            need(f"{name}: time", entry["iterations"] == 1 and entry["real_time"] > 0)
             times.setdefault(name, []).append(entry["real_time"])
     for entry in file["benchmarks"]:
         if entry["run_type"] == "aggregate" and entry["aggregate_name"] == "median":
             median = statistics.median(times[entry["run_name"]])
-            check(abs(entry["real_time"] / median - 1) < 1e-9, f"{entry['name']}: median")
+            need(f"{entry['name']}: median", abs(entry["real_time"] / median - 1) < 1e-9)
     return times
 
 
@@ -90,17 +80,17 @@ def compare(path, other, times):
     for name, measured in times.items():
         if measured:
             rows = [line for line in output.getvalue().splitlines() if line.startswith(name + " ")]
-            check(len(rows) >= len(measured), f"compare.py shows {len(rows)} rows of {name}")
+            need(f"compare.py shows {len(rows)} rows of {name}", len(rows) >= len(measured))
             shown = sorted(float(row[len(name):].split()[2]) for row in rows)[-len(measured):]
-            check(all(abs(a - b) <= 0.5 for a, b in zip(shown, sorted(measured))),
-                  f"compare.py shows {shown} for {measured} of {name}")
+            need(f"compare.py shows {shown} for {measured} of {name}",
+                 all(abs(a - b) <= 0.5 for a, b in zip(shown, sorted(measured))))
 
 
 def main(path, other=None):
     times = judge(path)
     compare(path, other or path, times)
     timed = sum(bool(measured) for measured in times.values())
-    print(f"{len(times)} benchmarks, {timed} with times: good")
+    finish(f"{len(times)} benchmarks, {timed} with times")
 
 
 if __name__ == "__main__":

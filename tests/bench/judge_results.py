@@ -5,29 +5,17 @@ strict JSON, hashes and figures computed again from the samples, the two files a
 usage: judge_results.py FOLDER
 """
 import hashlib
-import json
 import math
+import os
 import statistics
 import struct
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import finish, need, read_json
+
 VERDICTS = ["accepted", "rejected", "ambiguous", "unreadable", "drift", "timeout", "unsupported"]
-
-
-def refuse_constant(text):
-    raise ValueError(f"{text} is no JSON")
-
-
-def refuse_twice(pairs):
-    names = [name for name, _ in pairs]
-    if len(set(names)) != len(names):
-        raise ValueError(f"a member twice: {names}")
-    return dict(pairs)
-
-
-def check(holds, what):
-    if not holds:
-        raise AssertionError(what)
 
 
 def samples_sha256(samples):
@@ -86,21 +74,21 @@ def moved(cell):
 
 def judge_cell(cell):
     name = cell["name"]
-    check(cell["verdict"] in VERDICTS, f"{name}: verdict {cell['verdict']}")
-    check(near(cell["bytes_moved"], moved(cell)), f"{name}: bytes_moved")
+    need(f"{name}: verdict {cell['verdict']}", cell["verdict"] in VERDICTS)
+    need(f"{name}: bytes_moved", near(cell["bytes_moved"], moved(cell)))
     timed = cell["samples"] is not None
     if timed:
-        check(cell["verdict"] == "accepted", f"{name}: a time without a passed gate")
-        check(not cell["unmeasured"], f"{name}: samples, yet unmeasured")
-        check(cell["samples_sha256"] == samples_sha256(cell["samples"]), f"{name}: samples_sha256")
+        need(f"{name}: a time without a passed gate", cell["verdict"] == "accepted")
+        need(f"{name}: samples, yet unmeasured", not cell["unmeasured"])
+        need(f"{name}: samples_sha256", cell["samples_sha256"] == samples_sha256(cell["samples"]))
         for member, value in figures(cell["samples"]).items():
-            check(near(cell[member], value), f"{name}: {member} {cell[member]} is not {value}")
+            need(f"{name}: {member} {cell[member]} is not {value}", near(cell[member], value))
         rate = cell["bytes_moved"] / (cell["median_ns"] * 1e-9)
-        check(near(cell["bytes_per_second"], rate), f"{name}: bytes_per_second")
+        need(f"{name}: bytes_per_second", near(cell["bytes_per_second"], rate))
     else:
         for member in ("median_ns", "ci_low_ns", "p05_ns", "draw_low_ns", "busy_ns", "cycles",
                        "bytes_per_second", "ratio_to_floor", "samples_sha256"):
-            check(cell[member] is None, f"{name}: {member} without samples")
+            need(f"{name}: {member} without samples", cell[member] is None)
     return timed
 
 
@@ -112,33 +100,33 @@ def judge_floor(cells):
     for cell in cells:
         floor = floors.get(key(cell)) if cell["kind"] == "topp" and cell["samples"] else None
         ratio = cell["median_ns"] / floor if floor else None
-        check(near(cell["ratio_to_floor"], ratio), f"{cell['name']}: ratio_to_floor")
+        need(f"{cell['name']}: ratio_to_floor", near(cell["ratio_to_floor"], ratio))
 
 
 def judge_summary(results):
     cells, summary = results["cells"], results["summary"]
-    check(summary["cells"] == len(cells), "summary: cells")
+    need("summary: cells", summary["cells"] == len(cells))
     for verdict in VERDICTS:
         count = sum(cell["verdict"] == verdict for cell in cells)
-        check(summary[verdict] == count, f"summary: {verdict}")
-    check(summary["timed"] == sum(cell["samples"] is not None for cell in cells), "summary: timed")
+        need(f"summary: {verdict}", summary[verdict] == count)
+    need("summary: timed", summary["timed"] == sum(cell["samples"] is not None for cell in cells))
     unexpected = sum(not cell["as_expected"] for cell in cells)
-    check(summary["unexpected"] == unexpected, "summary: unexpected")
-    check(summary["unmeasured"] == sum(bool(cell["unmeasured"]) for cell in cells),
-          "summary: unmeasured")
-    check(summary["as_expected"] == (unexpected == 0), "summary: as_expected")
+    need("summary: unexpected", summary["unexpected"] == unexpected)
+    need("summary: unmeasured",
+         summary["unmeasured"] == sum(bool(cell["unmeasured"]) for cell in cells))
+    need("summary: as_expected", summary["as_expected"] == (unexpected == 0))
 
 
 def judge_tsv(path, cells):
     with open(path, encoding="utf-8", newline="") as file:
         lines = file.read().split("\n")
-    check(lines.pop() == "", "results.tsv does not end with a line feed")
+    need("results.tsv does not end with a line feed", lines.pop() == "")
     columns = lines.pop(0).split("\t")
-    check(len(set(columns)) == len(columns), "results.tsv: a column twice")
-    check(len(lines) == len(cells), "results.tsv: rows")
+    need("results.tsv: a column twice", len(set(columns)) == len(columns))
+    need("results.tsv: rows", len(lines) == len(cells))
     for line, cell in zip(lines, cells):
         fields = line.split("\t")
-        check(len(fields) == len(columns), f"results.tsv: fields of {cell['name']}")
+        need(f"results.tsv: fields of {cell['name']}", len(fields) == len(columns))
         for column, field in zip(columns, fields):
             value = cell[column]
             if value is None:
@@ -149,18 +137,17 @@ def judge_tsv(path, cells):
                 good = field == value.translate(str.maketrans("\t\n\r", "   "))
             else:
                 good = math.isclose(float(field), value, rel_tol=1e-9)
-            check(good, f"results.tsv: {column} of {cell['name']}: {field} is not {value}")
+            need(f"results.tsv: {column} of {cell['name']}: {field} is not {value}", good)
 
 
 def main(folder):
-    with open(f"{folder}/results.json", encoding="utf-8") as file:
-        results = json.load(file, parse_constant=refuse_constant, object_pairs_hook=refuse_twice)
-    check(results["schema"] == "topp-bench.results/1", "schema")
+    results = read_json(folder, "results.json")
+    need("schema", results["schema"] == "topp-bench.results/1")
     timed = sum(judge_cell(cell) for cell in results["cells"])
     judge_floor(results["cells"])
     judge_summary(results)
     judge_tsv(f"{folder}/results.tsv", results["cells"])
-    print(f"{len(results['cells'])} cells, {timed} with samples: good")
+    finish(f"{len(results['cells'])} cells, {timed} with samples")
 
 
 if __name__ == "__main__":

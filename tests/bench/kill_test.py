@@ -9,7 +9,6 @@ resumed to the end. --all: 100 kills, and of the whole profile, not of its small
 """
 import argparse
 import fcntl
-import json
 import os
 import random
 import shutil
@@ -19,25 +18,11 @@ import sys
 import tempfile
 import time
 
-# What differs between two runs of one plan on one machine.
-TIMED = {"sample_count", "median_ns", "ci_low_ns", "ci_high_ns", "p05_ns", "p95_ns", "draw_low_ns",
-         "draw_high_ns", "busy_ns", "cycles", "sm_mhz", "events_ns", "bytes_per_second",
-         "ratio_to_floor", "samples_sha256", "samples", "conditions"}
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import TIMED, finish, need, need_receipt, read_json, strict
+
 ONCE = {"id", "date", "resumed"}
-
-
-def refuse_constant(text):
-    raise ValueError(f"{text} is no JSON")
-
-
-def strict(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file, parse_constant=refuse_constant)
-
-
-def check(holds, what):
-    if not holds:
-        raise AssertionError(what)
 
 
 def journal(folder):
@@ -47,8 +32,7 @@ def journal(folder):
             text = file.read()
     except FileNotFoundError:
         return []
-    return [json.loads(line, parse_constant=refuse_constant)
-            for line in text.split(b"\n")[:-1]]
+    return [strict(line) for line in text.split(b"\n")[:-1]]
 
 
 def blocks(lines):
@@ -56,13 +40,13 @@ def blocks(lines):
     for line in lines:
         if line.get("line") == "block":
             key = (line["cell"], line["block"])
-            check(key not in found, f"{key} stands twice in the journal")
+            need(f"{key} stands twice in the journal", key not in found)
             found[key] = line["samples"]
     return found
 
 
 def normal(folder):
-    results = strict(os.path.join(folder, "results.json"))
+    results = read_json(folder, "results.json")
     for name in ONCE:
         results["run"].pop(name)
     for cell in results["cells"]:
@@ -74,23 +58,23 @@ def normal(folder):
     table = [[row[i] for i in keep] for row in rows]
     entries = sorted((entry["name"], entry["run_type"], entry.get("repetition_index", -1),
                       entry.get("aggregate_name", ""), entry.get("error_message", ""))
-                     for entry in strict(os.path.join(folder, "benchmark.json"))["benchmarks"])
+                     for entry in read_json(folder, "benchmark.json")["benchmarks"])
     return results, table, entries
 
 
 def check_samples(folder):
     """Every block of the journal is in the result with its very samples, and nothing else is."""
     taken = blocks(journal(folder))
-    for cell in strict(os.path.join(folder, "results.json"))["cells"]:
+    for cell in read_json(folder, "results.json")["cells"]:
         samples = cell["samples"]
         mine = sorted(block for name, block in taken if name == cell["name"])
-        check(mine == list(range(cell["blocks"])), f"{cell['name']}: blocks {mine}")
+        need(f"{cell['name']}: blocks {mine}", mine == list(range(cell["blocks"])))
         together = {key: [] for key in ("time_ns", "block", "draw")}
         for block in mine:
             for key in together:
                 together[key] += taken[(cell["name"], block)][key]
         for key, values in together.items():
-            check((samples[key] if samples else []) == values, f"{cell['name']}: {key} differ")
+            need(f"{cell['name']}: {key} differ", (samples[key] if samples else []) == values)
 
 
 class Sweep:
@@ -107,7 +91,7 @@ class Sweep:
     def finish(self, *more):
         process = self.start(*more)
         errors = process.communicate()[1]
-        check(process.returncode == 0, f"{more}: exit {process.returncode}: {errors}")
+        need(f"{more}: exit {process.returncode}: {errors}", process.returncode == 0)
 
 
 def kill_once(sweep, folder, dice, seconds, resume, which):
@@ -119,10 +103,10 @@ def kill_once(sweep, folder, dice, seconds, resume, which):
     errors = process.communicate()[1]
     code = process.returncode
     allowed = {0, -signal.SIGKILL} if which == signal.SIGKILL else {0, 4, -signal.SIGINT}
-    check(code in allowed, f"{which!r}: exit {code}: {errors}")
-    check(code != 4 or "--resume" in errors, f"an interrupted run does not say the mend: {errors}")
+    need(f"{which!r}: exit {code}: {errors}", code in allowed)
+    need(f"an interrupted run does not say the mend: {errors}", code != 4 or "--resume" in errors)
     after = journal(folder)
-    check(after[:len(before)] == before or not before, "lines of the journal were lost or changed")
+    need("lines of the journal were lost or changed", after[:len(before)] == before or not before)
     blocks(after)
     return code != 0
 
@@ -138,18 +122,13 @@ def kill_and_resume(program, root, reference, dice, seconds, number, counts):
     sweep.finish("--resume")
     final = blocks(journal(folder))
     for key, samples in held.items():
-        check(final.get(key) == samples, f"{key}: a finished block was lost or changed")
+        need(f"{key}: a finished block was lost or changed", final.get(key) == samples)
     counts["blocks kept"] += len(held)
     check_samples(folder)
     for name, mine, whole in zip(("results.json", "results.tsv", "benchmark.json"),
                                  normal(folder), reference):
-        check(mine == whole, f"{name} differs from an uninterrupted run's")
-    verify = subprocess.run([program, "--verify", os.path.join(folder, "receipt.json")],
-                            capture_output=True, text=True, check=False)
-    # The source tree may be under somebody's hands while this runs.
-    changed = [line for line in verify.stdout.splitlines()
-               if line.startswith("changed: ") and not line.startswith("changed: sources: ")]
-    check(verify.returncode in (0, 1) and not changed, f"--verify: {verify.stdout}")
+        need(f"{name} differs from an uninterrupted run's", mine == whole)
+    need_receipt(program, os.path.join(folder, "receipt.json"))
     shutil.rmtree(folder)
 
 
@@ -161,9 +140,9 @@ def two_into_one(program, root):
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = Sweep(program, folder).start("--force")
         errors = process.communicate()[1]
-        check(process.returncode == 2 and "another run" in errors,
-              f"second run: exit {process.returncode}: {errors}")
-        check(os.listdir(folder) == [".lock"], f"the refused run left {os.listdir(folder)}")
+        need(f"second run: exit {process.returncode}: {errors}",
+             process.returncode == 2 and "another run" in errors)
+        need(f"the refused run left {os.listdir(folder)}", os.listdir(folder) == [".lock"])
     first = Sweep(program, folder).start()
     while first.poll() is None and not journal(folder):
         time.sleep(0.002)
@@ -171,8 +150,8 @@ def two_into_one(program, root):
     errors = second.communicate()[1]
     busy = first.poll() is None
     first.communicate()
-    check(first.returncode == 0, "the first run was harmed by the second")
-    check(second.returncode == 2 or not busy, f"second run: exit {second.returncode}: {errors}")
+    need("the first run was harmed by the second", first.returncode == 0)
+    need(f"second run: exit {second.returncode}: {errors}", second.returncode == 2 or not busy)
 
 
 def interrupted_statistic(program, root):
@@ -183,8 +162,8 @@ def interrupted_statistic(program, root):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     errors = process.communicate()[1]
-    check(process.returncode == 4 and "--resume" in errors, f"exit {process.returncode}: {errors}")
-    check(len(journal(os.path.join(root, "statistic"))) == 1, "half a statistic was kept")
+    need(f"exit {process.returncode}: {errors}", process.returncode == 4 and "--resume" in errors)
+    need("half a statistic was kept", len(journal(os.path.join(root, "statistic"))) == 1)
 
 
 def main():
@@ -209,16 +188,13 @@ def main():
         interrupted_statistic(options.program, root)
         number = 0
         while counts[signal.SIGKILL] + counts[signal.SIGINT] < kills:
-            check(number < 10 * kills, "hardly any signal met a running process")
+            need("hardly any signal met a running process", number < 10 * kills)
             kill_and_resume(options.program, root, reference, dice, seconds, number, counts)
             number += 1
-    print(f"kill_test: {number} runs resumed after {counts[signal.SIGKILL]} SIGKILL and "
-          f"{counts[signal.SIGINT]} SIGINT; {counts['blocks kept']} finished blocks kept, none "
-          "lost, none twice; final files as uninterrupted")
+    finish(f"{number} runs resumed after {counts[signal.SIGKILL]} SIGKILL and "
+           f"{counts[signal.SIGINT]} SIGINT; {counts['blocks kept']} finished blocks kept, none "
+           "lost, none twice; final files as uninterrupted")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except AssertionError as error:
-        sys.exit(f"kill_test: {error}")
+    main()

@@ -14,15 +14,14 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import finish, need, need_run, read_json
+
 BENCH, MADE, SOURCE = sys.argv[1:4]
 PROFILES = os.path.join(SOURCE, "profiles")
 SMOKE = os.path.join(PROFILES, "smoke.json")
 ADDED = {"shard", "device_uuid"}
-
-
-def check(holds, what):
-    if not holds:
-        raise AssertionError(what)
 
 
 def run(*words, expect=0, limit=None):
@@ -30,10 +29,7 @@ def run(*words, expect=0, limit=None):
         if limit:
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    result = subprocess.run([BENCH, *words], capture_output=True, text=True, preexec_fn=prepare)
-    check(result.returncode == expect,
-          f"{words}: exit code {result.returncode}, not {expect}\n{result.stdout}{result.stderr}")
-    return result.stdout + result.stderr
+    return need_run(expect, BENCH, *words, preexec_fn=prepare)
 
 
 def made(profile, out, shards, *uuids, seed=1):
@@ -44,13 +40,12 @@ def made(profile, out, shards, *uuids, seed=1):
 def merge(dirs, out, *words, expect=0, says="", limit=None, profiles=PROFILES):
     text = run("--merge", *dirs, "--out", out, "--profile-dir", profiles, *words, expect=expect,
                limit=limit)
-    check(says in text, f"'{says}' is not said: {text}")
+    need(f"'{says}' is not said: {text}", says in text)
     return text
 
 
 def load(folder, name="results.json"):
-    with open(os.path.join(folder, name), encoding="utf-8") as file:
-        return json.load(file)
+    return read_json(folder, name)
 
 
 def read(folder, name):
@@ -125,32 +120,32 @@ def same_as_single(scratch):
     for place, cell in enumerate(many["cells"]):
         number = cell["shard"]
         names = [c["name"] for c in load(dirs[number - 1])["cells"]]
-        check(cell["name"] in names and cell["device_uuid"] is None, f"shard of {cell['name']}")
+        need(f"shard of {cell['name']}", cell["name"] in names and cell["device_uuid"] is None)
         bare = {key: value for key, value in cell.items() if key not in ADDED}
-        check(bare == one["cells"][place], f"cell {place} is not the single run's")
-    check(many["summary"] == one["summary"], "summary")
+        need(f"cell {place} is not the single run's", bare == one["cells"][place])
+    need("summary", many["summary"] == one["summary"])
     shards = many["run"].pop("shards")
-    check([s["index"] for s in shards] == [1, 2, 3, 4, 5] and
-          sum(s["cells"] for s in shards) == len(one["cells"]), "run.shards")
+    need("run.shards", [s["index"] for s in shards] == [1, 2, 3, 4, 5] and
+         sum(s["cells"] for s in shards) == len(one["cells"]))
     for key, value in one["run"].items():
         if key not in ("id", "date"):
-            check(many["run"][key] == value, f"run.{key}: {many['run'][key]}, single {value}")
-    check(read(single, "results.tsv") == read(merged, "results.tsv"), "results.tsv")
+            need(f"run.{key}: {many['run'][key]}, single {value}", many["run"][key] == value)
+    need("results.tsv", read(single, "results.tsv") == read(merged, "results.tsv"))
     by_name = [sorted(load(f, "benchmark.json")["benchmarks"], key=json.dumps)
                for f in (single, merged)]
-    check(by_name[0] == by_name[1], "entries of benchmark.json")
-    check(load(merged, "benchmark.json")["context"]["topp_bench_run"] == many["run"]["id"],
-          "the run's id in benchmark.json")
+    need("entries of benchmark.json", by_name[0] == by_name[1])
+    need("the run's id in benchmark.json",
+         load(merged, "benchmark.json")["context"]["topp_bench_run"] == many["run"]["id"])
     head, end = read(merged, "journal.jsonl").splitlines()
-    check(json.loads(end) == {"end": True} and json.loads(head)["merge"] is True, "journal")
+    need("journal", json.loads(end) == {"end": True} and json.loads(head)["merge"] is True)
     again = os.path.join(scratch, "again")
     merge(dirs, again)
-    check(files_of(again) == files_of(merged), "another order of folders, other bytes")
+    need("another order of folders, other bytes", files_of(again) == files_of(merged))
     merge(dirs, again)
-    check(files_of(again) == files_of(merged), "merged again, other bytes")
+    need("merged again, other bytes", files_of(again) == files_of(merged))
     run("--sweep", "--profile", SMOKE, "--device", "cpu", "--out", merged, "--filter", "vocab:1000/",
         expect=2)
-    check(files_of(again) == files_of(merged), "a sweep of something else wrote over the merge")
+    need("a sweep of something else wrote over the merge", files_of(again) == files_of(merged))
 
 
 def receipts(scratch):
@@ -163,22 +158,22 @@ def receipts(scratch):
     merge(dirs, merged)
     receipt = os.path.join(merged, "receipt.json")
     text = run("--verify", receipt, "--profile-dir", PROFILES)
-    check("shards       18 verified\n" in text and " 0 changed, 0 not" in text, text)
+    need("verified", "shards       18 verified\n" in text and " 0 changed, 0 not" in text, text)
     seal = parse(read(merged, "receipt.json"))
     sealed = seal.pop("seal_sha256")
-    check(hashlib.sha256(canonical(seal).encode()).hexdigest() == sealed, "seal")
+    need("seal", hashlib.sha256(canonical(seal).encode()).hexdigest() == sealed)
 
     def tampered(name, folder, change, says, expect=1, *words):
         path = os.path.join(folder, name)
         before = open(path, "rb").read()
         changed = change(before)
-        check(changed != before, f"{name}: nothing to change")
+        need(f"{name}: nothing to change", changed != before)
         with open(path, "wb") as file:
             file.write(changed)
         text = run("--verify", receipt, "--profile-dir", PROFILES, *words, expect=expect)
         with open(path, "wb") as file:
             file.write(before)
-        check(says in text, f"'{says}' is not said: {text}")
+        need(f"'{says}' is not said: {text}", says in text)
 
     tampered("receipt.json", dirs[1], lambda t: t.replace(b'"resumed": false', b'"resumed": true'),
              "changed: shards: shard 2")
@@ -187,12 +182,12 @@ def receipts(scratch):
              "cells are not what its receipt sealed")
     os.rename(dirs[0], dirs[0] + "-away")
     text = run("--verify", receipt, "--profile-dir", PROFILES)
-    check("not recomputable here: shards: shard 1" in text, text)
+    need("one away", "not recomputable here: shards: shard 1" in text, text)
     run("--verify", receipt, "--profile-dir", PROFILES, "--strict", expect=3)
     os.rename(dirs[0] + "-away", dirs[0])
     shutil.move(os.path.join(scratch, "real"), os.path.join(scratch, "moved"))
     text = run("--verify", receipt, "--profile-dir", PROFILES)
-    check("not recomputable here: shards: shard 3" in text, text)
+    need("all moved", "not recomputable here: shards: shard 3" in text, text)
 
 
 def devices(scratch):
@@ -201,9 +196,10 @@ def devices(scratch):
     merged = os.path.join(scratch, "uuid-merged")
     merge(dirs, merged)
     results = load(merged)
-    check(results["run"]["device"]["uuid"] is None, "uuid of a run on two devices")
+    need("uuid of a run on two devices", results["run"]["device"]["uuid"] is None)
     for cell in results["cells"]:
-        check(cell["device_uuid"] == ["GPU-a", "GPU-b"][(cell["shard"] - 1) % 2], cell["name"])
+        need(f"{cell['name']}: device",
+             cell["device_uuid"] == ["GPU-a", "GPU-b"][(cell["shard"] - 1) % 2])
     other = made(SMOKE, os.path.join(scratch, "other"), 2)
     for folder in other:
         edit(folder, setter("device", "model", "Other: 2 (x)"))
@@ -211,10 +207,10 @@ def devices(scratch):
     merge(dirs + other, out, expect=2, says='run.device.model is "Other: 2 (x)" here')
     merge(dirs + other[1:], out, "--separate-devices", expect=2,
           says="of 2 shards (device Other: 2 (x)) there is no folder of: 1;")
-    check(not os.path.exists(out), "something was written before all was checked")
+    need("something was written before all was checked", not os.path.exists(out))
     merge(dirs + other, out, "--separate-devices", says=", 2 devices")
-    check(sorted(os.listdir(out)) == ["made-up-1", "other-2-x"], os.listdir(out))
-    check(len(load(os.path.join(out, "other-2-x"))["cells"]) == len(results["cells"]), "cells")
+    need("a folder a model", sorted(os.listdir(out)) == ["made-up-1", "other-2-x"], os.listdir(out))
+    need("cells", len(load(os.path.join(out, "other-2-x"))["cells"]) == len(results["cells"]))
 
 
 def alike(scratch):
@@ -244,14 +240,14 @@ def alike(scratch):
     with open(os.path.join(dirs[1], "journal.jsonl"), "w", encoding="utf-8") as file:
         file.write('{"gate_only":true}\n{"end":true}\n')
     merge(dirs, out, expect=2, says="--gate-only")
-    check(not os.path.exists(out), "refused, but written")
+    need("refused, but written", not os.path.exists(out))
     edit(dirs[1], setter("host", "name", "elsewhere"))
     edit(dirs[1], setter("build", "commit", "fedcba"))
     shutil.copy(os.path.join(kept, "journal.jsonl"), dirs[1])
     merge(dirs, out)
     merged = load(out)["run"]
-    check(merged["host"]["name"] is None and merged["build"]["commit"] is None, "own is not common")
-    check(merged["shards"][1]["host"]["name"] == "elsewhere", "run.shards keeps what differs")
+    need("own is not common", merged["host"]["name"] is None and merged["build"]["commit"] is None)
+    need("run.shards keeps what differs", merged["shards"][1]["host"]["name"] == "elsewhere")
 
 
 def set_of_shards(scratch):
@@ -268,7 +264,7 @@ def set_of_shards(scratch):
     merge([scratch], out, expect=2, says="a folder to merge holds a finished run")
     os.remove(os.path.join(dirs[2], "receipt.json"))
     merge(dirs, out, expect=2, says=f"{dirs[2]}: holds a run that did not finish")
-    check(not os.path.exists(out), "refused, but written")
+    need("refused, but written", not os.path.exists(out))
     run("--merge", "--out", out, expect=2)
     run("--merge", *dirs, expect=2)
     run("--merge", dirs[0], "--out", out, dirs[1], expect=2)
@@ -303,14 +299,14 @@ def damage(scratch):
         path = os.path.join(dirs[1], name)
         whole = open(path, "rb").read()
         changed = change(whole)
-        check(changed != whole, f"{name}: nothing to damage for '{says}'")
+        need(f"{name}: nothing to damage for '{says}'", changed != whole)
         with open(path, "wb") as file:
             file.write(changed)
         merge(dirs, out, expect=2, says=says)
         with open(path, "wb") as file:
             file.write(whole)
         after = files_of(out)
-        check(all(after[n] == before[n] for n in results), f"{name} damaged: OUT was changed")
+        need(f"{name} damaged: OUT was changed", all(after[n] == before[n] for n in results))
     whole = read(dirs[1], "receipt.json")
     for schema in (Number("2"), Number("1.0"), "1", None):
         seal(dirs[1], lambda sealed: sealed.update(schema=schema) if schema else sealed.pop("schema"))
@@ -321,10 +317,10 @@ def damage(scratch):
     for limit in (1000, len(before["results.json"]) // 2, len(before["results.json"]) - 100):
         merge(dirs, out, expect=2, says="File too large", limit=limit)
         after = files_of(out)
-        check(all(after[n] == before[n] for n in results), "a full disk: OUT was changed")
-    check(not [n for n in os.listdir(out) if n.endswith(".partial")], "partial files are left")
+        need("a full disk: OUT was changed", all(after[n] == before[n] for n in results))
+    need("partial files are left", not [n for n in os.listdir(out) if n.endswith(".partial")])
     merge(dirs, out)
-    check(files_of(out) == before, "what a broken merge left is not gone on with")
+    need("what a broken merge left is not gone on with", files_of(out) == before)
 
 
 def folders(scratch):
@@ -336,7 +332,7 @@ def folders(scratch):
     with open(journal, "w", encoding="utf-8") as file:
         file.write('{"schema":"topp-bench.journal/1"}\n{"line":"verdict"}\n')
     merge(dirs, out, expect=2, says="holds an interrupted run of something else")
-    check(os.listdir(out).count("results.json") == 0, "written into another's folder")
+    need("written into another's folder", os.listdir(out).count("results.json") == 0)
     with open(journal, "a", encoding="utf-8") as file:
         file.write('{"end":true}\n')
     merge(dirs, out, expect=2, says="holds results of another run")
@@ -368,6 +364,7 @@ def main():
             print(f"{test.__name__}: good")
     finally:
         shutil.rmtree(scratch)
+    finish()
 
 
 if __name__ == "__main__":

@@ -1,31 +1,21 @@
 #!/usr/bin/env python3
 """perfwatch compare, judged by an independent reader. usage: compare_test.py PERFWATCH SOURCE_DIR"""
-import copy, json, math, os, random, shutil, subprocess, sys, tempfile
+import copy, json, os, random, shutil, sys, tempfile
 import xml.etree.ElementTree as ElementTree
 
 sys.dont_write_bytecode = True
-from made_up import DEVICE, HASH, cell, results, scale, write
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import checks
+from checks import check, finish, plain_environment, read_json
+from made_up import HASH, cell, results, scale, write
 
 PERFWATCH = os.path.abspath(sys.argv[1])
-FAILURES = []
-COUNT = 0
 WORK = tempfile.TemporaryDirectory(prefix="perfwatch-")
 os.chdir(WORK.name)
 
 
-def check(name, good, detail=""):
-    global COUNT
-    COUNT += 1
-    if not good:
-        FAILURES.append(name)
-        print(f"FAILED {name}: {detail}")
-
-
 def run(*words, env=None, command="compare"):
-    full = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB", "PERFWATCH"))}
-    full.update(env or {})
-    done = subprocess.run([PERFWATCH, command, *words], capture_output=True, text=True, env=full, timeout=60)
-    return done.returncode, done.stdout, done.stderr
+    return checks.run(PERFWATCH, command, *words, env=plain_environment(**(env or {})))
 
 
 BASE = results(1)
@@ -299,13 +289,7 @@ check("--markdown is limited", open("m.md").read().count("| regressed |") == 200
 case("--json", "slow.json", 1, "--json", "v.json")
 
 
-def strict(path):
-    def refuse(token):
-        raise ValueError(token)
-    return json.load(open(path), parse_constant=refuse)
-
-
-told = strict("v.json")
+told = read_json("v.json")
 worst = told["cells"][0]
 check("--json", told["schema"] == "topp-bench.verdict/1" and told["exit_code"] == 1 and
       worst["name"] == "topp/exact/normal/c4" and worst["outcome"] == "regressed", worst)
@@ -382,7 +366,7 @@ case("a copy is no process", "copies", 3, out=["NEW has run", "copies/1.json or 
 case("a run against itself", "base.json", 0, out=["the same run is on both sides"])
 code, out, err = run("old", "--out", "cal.json", command="selftest")
 check("selftest", code == 0 and "4 processes, 12 cells" in out, out + err)
-told = strict("cal.json")
+told = read_json("cal.json")
 check("calibration", told["schema"] == "topp-bench.calibration/1" and 0.001 < told["process_sigma"] < 0.009 and
       len(told["cells"]) == 12 and set(told["cells"][0]["caught"]) == {"1%", "2%", "3%", "5%", "10%"}, told)
 case("--calibration", "slow.json", 1, "--calibration", "cal.json")
@@ -392,5 +376,4 @@ case("--calibration of great noise", "slow.json", 0, "--calibration", "loud.json
 case("--calibration is no such file", "slow.json", 2, "--calibration", "base.json", err=["calibration/1"])
 check("selftest of one process", "one process" in run("base.json", "--runs", "5", command="selftest")[1])
 
-print(f"{COUNT} checks, {len(FAILURES)} failed")
-sys.exit(1 if FAILURES else 0)
+finish()

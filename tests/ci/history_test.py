@@ -2,26 +2,19 @@
 """perfwatch record, import, history, export, judged from outside. usage: history_test.py PERFWATCH SOURCE_DIR"""
 import datetime, json, math, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import checks
+from checks import check, finish
+
 PERFWATCH, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-FAILURES = []
-COUNT = 0
 WORK = tempfile.TemporaryDirectory(prefix="perfwatch-history-")
 os.chdir(WORK.name)
 HASH = "ab" * 32
 
 
-def check(name, good, detail=""):
-    global COUNT
-    COUNT += 1
-    if not good:
-        FAILURES.append(name)
-        print(f"FAILED {name}: {detail}")
-
-
 def run(*words, db="h.db"):
-    env = dict(os.environ, PERFWATCH_DB=db)
-    done = subprocess.run([PERFWATCH, *words], capture_output=True, text=True, env=env, timeout=120)
-    return done.returncode, done.stdout, done.stderr
+    return checks.run(PERFWATCH, *words, env=dict(os.environ, PERFWATCH_DB=db))
 
 
 def results(number, levels, cycles=None, day=None, **device):
@@ -304,5 +297,4 @@ check("whole runs only", {len(r["cells"]) for r in runs} == {4000} and any(r["id
 check("the database is sound", sqlite3.connect("kill.db").execute("PRAGMA integrity_check").fetchone()[0] == "ok")
 check("some were killed", killed >= 3, killed)
 
-print(f"{COUNT} checks, {len(FAILURES)} failed ({killed} of 12 killed in time)")
-sys.exit(1 if FAILURES else 0)
+finish(f"{killed} of 12 killed in time")

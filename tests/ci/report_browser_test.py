@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """compare --report in a real browser. usage: report_browser_test.py PERFWATCH SOURCE_DIR [SCREENSHOT_PREFIX]
 Exit code 77 without chromium: ctest shows the test as skipped."""
-import json, os, re, subprocess, sys, tempfile
+import json, os, subprocess, sys, tempfile
 
 sys.dont_write_bytecode = True
 PERFWATCH, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])

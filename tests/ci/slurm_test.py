@@ -18,23 +18,19 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import TIMED, finish, need, need_run, read_json, run
+
 BENCH, PERFWATCH, SOURCE = (os.path.realpath(word) for word in sys.argv[1:4])
 SUBMIT = os.path.join(SOURCE, "ci", "slurm", "submit")
 NEEDED = ("slurmctld", "slurmd", "sbatch", "scontrol", "scancel", "sinfo", "munged")
 SHARDS = 4
-TIMED = {"sample_count", "median_ns", "ci_low_ns", "ci_high_ns", "p05_ns", "p95_ns", "draw_low_ns",
-         "draw_high_ns", "busy_ns", "cycles", "sm_mhz", "events_ns", "bytes_per_second",
-         "ratio_to_floor", "samples_sha256", "samples", "conditions"}
 MERGED = {"shard", "device_uuid"}
 
 
 class Skip(Exception):
     pass
-
-
-def check(holds, what):
-    if not holds:
-        raise AssertionError(what)
 
 
 def wait_for(what, seconds, probe):
@@ -163,9 +159,9 @@ PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
                 daemon.wait()
 
     def run(self, *words, may_fail=False):
-        done = subprocess.run(words, capture_output=True, text=True, env=self.environment, timeout=60)
-        check(may_fail or done.returncode == 0, f"{words}: {done.stdout}{done.stderr}")
-        return done.stdout
+        code, out, err = run(*words, env=self.environment, timeout=60)
+        need(f"{words}: {out}{err}", may_fail or code == 0)
+        return out
 
     def job(self, job):
         """Fields of scontrol show job, of a task if job is ARRAY_TASK."""
@@ -250,14 +246,14 @@ def submit(slurm, out, base, small_file):
         os.chmod(os.path.join(programs, "bench_topp"), 0o755)
     words[words.index(os.path.dirname(BENCH))] = programs
     lines = slurm.run(*words).split()
-    check(lines[0] == "sweep" and lines[2] == "merge", lines)
+    need("what submit says", lines[0] == "sweep" and lines[2] == "merge", lines)
     return lines[1], lines[3]
 
 
 def finished(slurm, job, *states):
     state = slurm.state(job)
-    check(state not in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "GONE") or state in states,
-          f"job {job} is {state}, not {states}\n{slurm.logs()}")
+    need(f"job {job} is {state}, not {states}\n{slurm.logs()}",
+         state not in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "GONE") or state in states)
     return state in states
 
 
@@ -288,25 +284,23 @@ def trouble(slurm, out, array):
     wait_for("no task left", 20, lambda: not any(sweep_of(task) for task in folders))
     for task, folder in folders.items():
         now = journal(folder)
-        check(now[:len(kept.get(task, []))] == kept.get(task, []), f"task {task}: its journal lost lines")
+        need(f"task {task}: its journal lost lines",
+             now[:len(kept.get(task, []))] == kept.get(task, []))
         kept[task] = now
     slurm.run("scontrol", "update", f"nodename={slurm.node}", "state=resume")
     return folders, kept
 
 
 def same_but_times(single, merged):
-    loaded = []
-    for folder in (single, merged):
-        with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:
-            loaded.append(json.load(file))
-    one, many = loaded
-    check([c["name"] for c in one["cells"]] == [c["name"] for c in many["cells"]], "another order")
+    one, many = (read_json(folder, "results.json") for folder in (single, merged))
+    need("another order", [c["name"] for c in one["cells"]] == [c["name"] for c in many["cells"]])
     for left, right in zip(one["cells"], many["cells"]):
         for key in left.keys() | right.keys():
-            check(key in TIMED | MERGED or left[key] == right[key],
-                  f"{left['name']}: {key} is {left.get(key)} and {right.get(key)}")
-        check((left["median_ns"] is None) == (right["median_ns"] is None), left["name"])
-    check(one["summary"] == many["summary"], f"{one['summary']} and {many['summary']}")
+            need(f"{left['name']}: {key} is {left.get(key)} and {right.get(key)}",
+                 key in TIMED | MERGED or left[key] == right[key])
+        need(f"{left['name']}: timed in one alone",
+             (left["median_ns"] is None) == (right["median_ns"] is None))
+    need(f"{one['summary']} and {many['summary']}", one["summary"] == many["summary"])
 
 
 def test(scratch, slurm, disk_folder):
@@ -325,42 +319,42 @@ def test(scratch, slurm, disk_folder):
         os.makedirs(single, exist_ok=True)
         array, merge = submit(slurm, out, single, small_file)
         folders, kept = trouble(slurm, out, array)
-        check(alone.wait(60) == 0, alone.stderr.read())
+        need("the single run", alone.wait(60) == 0, alone.stderr.read())
 
         wait_for("the first merge", 60, lambda: finished(slurm, merge, "FAILED"))
         text = log_of(out, f"{merge}.log")
-        check("shard-3-of-4: holds a run that did not finish" in text and "submit the same again" in text,
-              text)
-        check("Restarts" in slurm.job(f"{array}_4") and slurm.state(f"{array}_3") == "FAILED",
-              slurm.job(f"{array}_3"))
+        need("the merge names the mend", "shard-3-of-4: holds a run that did not finish" in text and
+             "submit the same again" in text, text)
+        need("tasks 3 and 4", "Restarts" in slurm.job(f"{array}_4") and
+             slurm.state(f"{array}_3") == "FAILED", slurm.job(f"{array}_3"))
         text = log_of(out, f"{array}_3.log")
-        check(("No space left" if disk.mounted else "File too large") in text and
-              "--resume goes on" in text and "exit code 2" in text, text)
+        need("the full disk", ("No space left" if disk.mounted else "File too large") in text and
+             "--resume goes on" in text and "exit code 2" in text, text)
         for task, folder in folders.items():
             lines = journal(folder)
-            check(lines[:len(kept[task])] == kept[task], f"task {task}: its journal lost lines")
-            check(json.loads(lines[-1]) == {"end": True}, f"task {task} did not finish")
-            check(len(set(blocks(lines))) == len(blocks(lines)), f"task {task}: a block twice")
-        check("exit code 137, queued again" in log_of(out, f"{array}_1.log"), "task 1 was killed")
-        check("exit code 4, queued again" in log_of(out, f"{array}_4.log"), "task 4's time was up")
+            need(f"task {task}: its journal lost lines", lines[:len(kept[task])] == kept[task])
+            need(f"task {task} did not finish", json.loads(lines[-1]) == {"end": True})
+            need(f"task {task}: a block twice", len(set(blocks(lines))) == len(blocks(lines)))
+        need("task 1 was killed", "exit code 137, queued again" in log_of(out, f"{array}_1.log"))
+        need("task 4's time was up", "exit code 4, queued again" in log_of(out, f"{array}_4.log"))
 
         # There is room again: the same once more goes on with what is missing.
         third = os.path.join(out, f"shard-3-of-{SHARDS}")
         before = journal(third)
-        check(blocks(before) or before, "nothing of task 3 is left")
+        need("nothing of task 3 is left", blocks(before) or before)
         disk.grow()
         if os.path.exists(small_file):
             os.remove(small_file)
         array, merge = submit(slurm, out, single, small_file)
         wait_for("the second merge", 60, lambda: finished(slurm, merge, "COMPLETED"))
-        check(journal(third)[:len(before)] == before, "task 3's journal lost lines")
+        need("task 3's journal lost lines", journal(third)[:len(before)] == before)
         same_but_times(single, out)
-        with open(os.path.join(out, "verdict.json"), encoding="utf-8") as file:
-            verdict = json.load(file)
-        check(verdict["exit_code"] == 0 and not verdict["counts"].get("correctness"), verdict["headline"])
-        done = subprocess.run([BENCH, "--verify", os.path.join(out, "receipt.json"), "--profile-dir",
-                               os.path.join(SOURCE, "profiles")], capture_output=True, text=True)
-        check(done.returncode == 0 and "shards       24 verified" in done.stdout, done.stdout)
+        verdict = read_json(out, "verdict.json")
+        need("the verdict", verdict["exit_code"] == 0 and not verdict["counts"].get("correctness"),
+             verdict["headline"])
+        text = need_run(0, BENCH, "--verify", os.path.join(out, "receipt.json"), "--profile-dir",
+                        os.path.join(SOURCE, "profiles"))
+        need("--verify", "shards       24 verified" in text, text)
     finally:
         if alone.poll() is None:
             alone.kill()
@@ -381,7 +375,7 @@ def main():
             except AssertionError:
                 print(slurm.run("scontrol", "show", "job", may_fail=True), slurm.logs(), sep="\n")
                 raise
-        print(f"good, {time.monotonic() - began:.0f} s")
+        finish(f"{time.monotonic() - began:.0f} s")
     except Skip as reason:
         print(f"skipped: {reason}")
         return 77

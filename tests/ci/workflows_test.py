@@ -1,19 +1,13 @@
 #!/usr/bin/env python3
 """CI templates: their schema, who may run what, and each step's shell as written; ci/ab with stand-ins for
 bench_topp. usage: workflows_test.py PERFWATCH SOURCE_DIR"""
-import json, os, re, stat, subprocess, sys, tempfile
+import json, os, re, stat, sys, tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import check, finish, plain_environment, planted, run
 
 PERFWATCH, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-FAILURES = []
-COUNT = 0
-
-
-def check(name, good, detail=""):
-    global COUNT
-    COUNT += 1
-    if not good:
-        FAILURES.append(name)
-        print(f"FAILED {name}: {detail}")
 
 
 def parse(text):
@@ -101,8 +95,8 @@ def schema(name, flow):
                 check(f"{label}: no token is left", step["with"].get("persist-credentials") is False, step)
             if "run" in step:
                 check(f"{label}: what others write stays out of the shell", "${{" not in step["run"], step["run"])
-                done = subprocess.run(["bash", "-n"], input=step["run"], capture_output=True, text=True)
-                check(f"{label}: bash -n", done.returncode == 0, done.stderr)
+                code, _, err = run("bash", "-n", input=step["run"])
+                check(f"{label}: bash -n", code == 0, err)
 
 
 flows = {}
@@ -127,15 +121,13 @@ for wrong in ("a: 1\na: 2\n", "a: 1\n  b: 2\n", "- x\na: 1\n"):
         check(f"reader refuses {wrong!r}", False)
     except (ValueError, KeyError, IndexError):
         check(f"reader refuses {wrong!r}", True)
-before = len(FAILURES)
 bad = parse(open(f"{SOURCE}/ci/workflows/gpu.yml").read().replace("if: github.event_name != 'pull_request' ||", "if: true ||")
             .replace("head.repo.full_name == github.repository", "x"))
 print("(two faults planted on purpose:)")
-schema("planted", bad)
-bad["jobs"]["regression"]["steps"][1]["run"] = "if then"
-schema("planted", bad)
-seen = FAILURES[before:]
-del FAILURES[before:]
+with planted() as seen:
+    schema("planted", bad)
+    bad["jobs"]["regression"]["steps"][1]["run"] = "if then"
+    schema("planted", bad)
 check("planted faults are seen", any("fork" in f for f in seen) and any("bash -n" in f for f in seen), seen)
 
 # A stand-in for bench_topp: results of a known median, noise by process.
@@ -170,11 +162,10 @@ def executable(path, text):
 
 
 def bash(script, cwd, **env):
-    full = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB", "PERFWATCH"))}
     # As GitHub runs it: bash --noprofile --norc -eo pipefail.
-    done = subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], cwd=cwd, env=dict(full, **env),
-                          capture_output=True, text=True, timeout=120)
-    return done.returncode, done.stdout + done.stderr
+    code, out, err = run("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script, cwd=cwd,
+                         env=plain_environment(**env))
+    return code, out + err
 
 
 with tempfile.TemporaryDirectory(prefix="perfwatch-ci-") as work:
@@ -246,5 +237,4 @@ with tempfile.TemporaryDirectory(prefix="perfwatch-ci-") as work:
     check("cpu.yml: page", os.path.exists(f"{repo}/report.html"))
     check("cpu.yml: compared", code == 1 and "::error title=regressed" in out, out)
 
-print(f"{COUNT} checks, {len(FAILURES)} failed")
-sys.exit(1 if FAILURES else 0)
+finish()

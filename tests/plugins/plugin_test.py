@@ -13,6 +13,10 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from checks import finish, need, read_json
+
 # What the kernels of hostile.c must come to: verdict, rule, a word of the reason.
 HOSTILE = {
     "crashes": ("rejected", "crash", "gated"),
@@ -89,11 +93,6 @@ BROKEN = {
 }
 
 
-def check(holds, what):
-    if not holds:
-        raise AssertionError(what)
-
-
 class Scene:
     """A folder, the program and the libraries."""
 
@@ -109,8 +108,8 @@ class Scene:
     def run(self, *words, code=None):
         run = subprocess.run([self.program, *words], capture_output=True, text=True, check=False,
                              env=self.environment, cwd=self.folder, timeout=250)
-        check(code is None or run.returncode == code,
-              f"{' '.join(words)}: exit {run.returncode}, not {code}:\n{run.stdout}{run.stderr}")
+        need(f"{' '.join(words)}: exit {run.returncode}, not {code}:\n{run.stdout}{run.stderr}",
+             code is None or run.returncode == code)
         return run
 
     def sweep(self, out, *words, profile="profile.json", code=None):
@@ -119,8 +118,7 @@ class Scene:
         return run
 
     def results(self, out):
-        with open(os.path.join(self.folder, out, "results.json"), encoding="utf-8") as file:
-            return json.load(file)
+        return read_json(self.folder, out, "results.json")
 
 
 def workers_of():
@@ -149,27 +147,27 @@ def test_hostile(scene):
     scene.sweep("alone", code=0)
     scene.sweep("hostile", "--plugin", scene.library("hostile"), code=1)
     found = by_kernel(scene.results("hostile"))
-    check(set(found) == set(HOSTILE), f"cells of {sorted(set(found) ^ set(HOSTILE))}")
+    need(f"cells of {sorted(set(found) ^ set(HOSTILE))}", set(found) == set(HOSTILE))
     for kernel, (verdict, rule, word) in HOSTILE.items():
         cell = found[kernel]
         what = f"{kernel}: {cell['verdict']} {cell['rule']}: {cell['reason']}"
-        check(cell["verdict"] == verdict, what)
-        check(rule is None or cell["rule"] == rule, what)
-        check(word in (cell["reason"] or ""), what)
-        check((cell["sample_count"] > 0) == (verdict == "accepted"), f"{what}: samples")
+        need(what, cell["verdict"] == verdict)
+        need(what, rule is None or cell["rule"] == rule)
+        need(what, word in (cell["reason"] or ""))
+        need(f"{what}: samples", (cell["sample_count"] > 0) == (verdict == "accepted"))
     alone = by_kernel(scene.results("alone"))
     for kernel in alone:
-        check(stripped(alone[kernel]) == stripped(found[kernel]), f"{kernel} is not as alone")
+        need(f"{kernel} is not as alone", stripped(alone[kernel]) == stripped(found[kernel]))
     # Nothing was lost: every verdict and block stands in the journal, and a receipt binds it all.
     with open(os.path.join(scene.folder, "hostile", "journal.jsonl"), encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     for cell in found.values():
         mine = [line for line in lines if line.get("cell") == cell["name"]]
-        check(mine[0]["line"] == "verdict", f"{cell['name']} has no verdict in the journal")
+        need(f"{cell['name']} has no verdict in the journal", mine[0]["line"] == "verdict")
         blocks = [line for line in mine if line["line"] == "block"]
-        check(cell["verdict"] != "accepted" or len(blocks) == 2, f"{cell['name']}: {len(blocks)}")
+        need(f"{cell['name']}: {len(blocks)}", cell["verdict"] != "accepted" or len(blocks) == 2)
     left = list(workers_of())
-    check(not left, f"processes {left} are left of the plug-ins")
+    need(f"processes {left} are left of the plug-ins", not left)
     print(f"{len(HOSTILE)} kernels, each named by its own rule")
 
 
@@ -190,17 +188,17 @@ def test_cuda(scene):
         verdict, rule, word = HOSTILE_CUDA[cell["kernel"]]
         what = f"{cell['name']}: {cell['verdict']} {cell['rule']}: {cell['reason']}"
         print(what)
-        check(cell["verdict"] == verdict and (rule is None or cell["rule"] == rule) and
-              word in (cell["reason"] or ""), what)
-        check((cell["sample_count"] > 0) == (verdict == "accepted"),
-              f"{what}: {cell['sample_count']} samples, {cell['unmeasured']}")
+        need(what, cell["verdict"] == verdict and (rule is None or cell["rule"] == rule) and
+             word in (cell["reason"] or ""))
+        need(f"{what}: {cell['sample_count']} samples, {cell['unmeasured']}",
+             (cell["sample_count"] > 0) == (verdict == "accepted"))
     run = scene.run("--sweep", "--device", "cuda", "--profile", "smoke", "--plugin",
                     scene.library("bisect"), "--filter", "topp/(exact|bisect)/", "--out", "smoke",
                     code=0)
     print(run.stdout)
     run = scene.run("--verify", "smoke/receipt.json", "--plugin", scene.library("bisect"))
     print(run.stdout)
-    check("changed: masks" not in run.stdout, "masks of the example")
+    need("masks of the example", "changed: masks" not in run.stdout)
 
 
 def test_others_first(scene):
@@ -209,8 +207,9 @@ def test_others_first(scene):
                 "--filter", "topp/(crashes|exits|ids|probabilities|exact)/", code=1)
     verdicts = {kernel: cell["verdict"] for kernel, cell in
                 by_kernel(scene.results("two")).items()}
-    check(verdicts == {"crashes": "rejected", "exits": "rejected", "ids": "accepted",
-                       "probabilities": "accepted", "exact": "accepted"}, str(verdicts))
+    need("the other library", verdicts == {
+        "crashes": "rejected", "exits": "rejected", "ids": "accepted",
+        "probabilities": "accepted", "exact": "accepted"}, verdicts)
 
 
 def test_interrupted(scene):
@@ -228,49 +227,51 @@ def test_interrupted(scene):
         time.sleep(0.01)
     time.sleep(0.3)
     run.send_signal(signal.SIGINT)
-    check(run.wait(timeout=20) == 4, f"interrupted: exit {run.returncode}")
+    code = run.wait(timeout=20)
+    need(f"interrupted: exit {code}", code == 4)
     words = ("--plugin", scene.library("hostile"), "--filter",
              "topp/(exact|loops_locked|honest)/")
-    check(scene.sweep("stopped", *words).returncode == 2, "an interrupted run was overwritten")
+    need("an interrupted run was overwritten", scene.sweep("stopped", *words).returncode == 2)
     scene.sweep("stopped", *words, "--resume", code=1)
     verdicts = {kernel: cell["verdict"] for kernel, cell in
                 by_kernel(scene.results("stopped")).items()}
-    check(verdicts == {"exact": "accepted", "loops_locked": "timeout", "honest": "accepted"},
-          str(verdicts))
+    need("after --resume", verdicts == {"exact": "accepted", "loops_locked": "timeout",
+                                        "honest": "accepted"}, verdicts)
 
 
 def test_broken(scene):
     for name, why in BROKEN.items():
         run = scene.run("--variants", "--plugin", scene.library(name), code=2)
-        check(f"{name}.so is left out: " in run.stderr and why in run.stderr,
-              f"{name}: {run.stderr}")
-        check("topp    exact" in run.stdout, f"{name}: the built-in kernels are not listed")
+        need(f"{name}: {run.stderr}",
+             f"{name}.so is left out: " in run.stderr and why in run.stderr)
+        need(f"{name}: the built-in kernels are not listed", "topp    exact" in run.stdout)
     # The rest runs all the same, and the exit code and the files say what did not.
     scene.sweep("rest", "--plugin", scene.library("other_abi"), "--plugin",
                 scene.library("hostile"), "--filter", "topp/(exact|honest)/", code=2)
     results = scene.results("rest")
-    check([cell["verdict"] for cell in results["cells"]] == ["accepted"] * 2, "the rest")
+    need("the rest", [cell["verdict"] for cell in results["cells"]] == ["accepted"] * 2)
     refused = [plugin["refused"] for plugin in results["run"]["plugins"]]
-    check(refused[1] is None and BROKEN["other_abi"] in refused[0], str(refused))
+    need("refused", refused[1] is None and BROKEN["other_abi"] in refused[0], refused)
     with open(os.path.join(scene.folder, "text.so"), "w", encoding="utf-8") as file:
         file.write("no library\n")
-    check("cannot be loaded" in scene.run("--variants", "--plugin", "text.so", code=2).stderr,
-          "a text file")
+    need("a text file",
+         "cannot be loaded" in scene.run("--variants", "--plugin", "text.so", code=2).stderr)
     for words, why in ((("nowhere.so",), "no such file"), ((scene.folder,), "no such file"),
                        ((scene.library("hostile"),) * 2, "stands twice")):
         options = [word for library in words for word in ("--plugin", library)]
-        check(why in scene.run("--variants", *options, code=2).stderr, why)
+        need(why, why in scene.run("--variants", *options, code=2).stderr)
     shutil.copy(scene.library("hostile"), os.path.join(scene.folder, "copy.so"))
     run = scene.run("--variants", "--plugin", scene.library("hostile"), "--plugin", "copy.so",
                     code=2)
-    check("copy.so is left out: its variant `crashes` has the name of" in run.stderr, run.stderr)
+    need("a copy", "copy.so is left out: its variant `crashes` has the name of" in run.stderr,
+         run.stderr)
     # A profile that names a plug-in's kernel wants its library.
     run = scene.run("--list", "--device", "cpu", "--profile",
                     os.path.join(scene.sources, "kinds.json"), code=2)
-    check("no library of --plugin has" in run.stderr and "plugin:probabilities" in run.stderr,
-          run.stderr)
+    need("the profile wants a library", "no library of --plugin has" in run.stderr and
+         "plugin:probabilities" in run.stderr, run.stderr)
     # The worker is nobody's to call.
-    check("not for people" in scene.run("--plugin-worker", code=2).stderr, "--plugin-worker")
+    need("--plugin-worker", "not for people" in scene.run("--plugin-worker", code=2).stderr)
     print(f"{len(BROKEN)} libraries, each left out for its own reason")
 
 
@@ -278,24 +279,25 @@ def test_kinds(scene):
     library = scene.library("kinds")
     words = ("--plugin", library, "--filter", "plugin|probabilities|ids|my_|exact")
     run = scene.sweep("kinds", *words, profile="kinds.json", code=0)
-    check("Everything as expected" in run.stdout, run.stdout)
+    need("as expected", "Everything as expected" in run.stdout, run.stdout)
     results = scene.results("kinds")
     cells = results["cells"]
     kinds = {cell["kernel"]: cell for cell in cells}
-    check({kinds[name]["output"] for name in ("probabilities", "ids", "exact", "my_log1p")} ==
-          {"probabilities", "ids", "masked_logits"}, "outputs")
+    need("outputs", {kinds[name]["output"] for name in
+                     ("probabilities", "ids", "exact", "my_log1p")} ==
+         {"probabilities", "ids", "masked_logits"})
     for name in ("probabilities", "ids", "my_log1p"):
         timed = [cell for cell in cells if cell["kernel"] == name and cell["timed"]]
-        check(timed and all(cell["sample_count"] > 0 for cell in timed), f"{name} was not timed")
+        need(f"{name} was not timed", timed and all(cell["sample_count"] > 0 for cell in timed))
     figures = kinds["ids"]["statistic_figures"]
-    check(figures["draws"] >= 16384 and figures["chi2"] < figures["chi2_limit"] and
-          figures["outside"] == 0 and 0 < figures["smallest_defect"] < 0.1, str(figures))
-    check(kinds["ids"]["kept"] is None and kinds["probabilities"]["kept"] > 0, "kept")
-    check(0 < kinds["probabilities"]["statistic_figures"]["value_error_share_of_bound"] < 1,
-          "value error")
+    need("figures", figures["draws"] >= 16384 and figures["chi2"] < figures["chi2_limit"] and
+         figures["outside"] == 0 and 0 < figures["smallest_defect"] < 0.1, figures)
+    need("kept", kinds["ids"]["kept"] is None and kinds["probabilities"]["kept"] > 0)
+    need("value error",
+         0 < kinds["probabilities"]["statistic_figures"]["value_error_share_of_bound"] < 1)
     greedy = [cell for cell in cells if cell["statistic"] == "greedy" and
               cell["kernel"] == "my_log1p"]
-    check(len(greedy) == 1 and greedy[0]["verdict"] == "accepted", "my_log1p's statistic")
+    need("my_log1p's statistic", len(greedy) == 1 and greedy[0]["verdict"] == "accepted")
     # A printed name is a case.
     name = kinds["ids"]["name"]
     scene.sweep("one", "--plugin", library, "--case", name, profile="kinds.json", code=0)
@@ -310,20 +312,21 @@ def verify(scene, library):
     scene.sweep("kinds", "--plugin", "mine.so", "--filter", "probabilities/|ids/|my_log1p/n",
                 "--force", profile="kinds.json", code=0)
     run = scene.run("--verify", receipt)
-    check("plugins      1 verified" in run.stdout, run.stdout)
-    check("--plugin LIBRARY, with the run's SHA-256, runs it again" in run.stdout, run.stdout)
+    need("bound", "plugins      1 verified" in run.stdout, run.stdout)
+    need("the mend", "--plugin LIBRARY, with the run's SHA-256, runs it again" in run.stdout,
+         run.stdout)
     again = scene.run("--verify", receipt, "--plugin", "mine.so")
-    check("a plug-in's" not in again.stdout and "changed: masks" not in again.stdout and
-          "masks" in again.stdout, again.stdout)
+    need("masks made again", "a plug-in's" not in again.stdout and
+         "changed: masks" not in again.stdout and "masks" in again.stdout, again.stdout)
     # Another library under the same path.
     shutil.copy(scene.library("hostile"), os.path.join(scene.folder, "mine.so"))
     run = scene.run("--verify", receipt, "--plugin", "mine.so", code=1)
-    check("changed: plugins: " in run.stdout and "another one than the run's" in run.stdout,
-          run.stdout)
+    need("another library", "changed: plugins: " in run.stdout and
+         "another one than the run's" in run.stdout, run.stdout)
     os.remove(os.path.join(scene.folder, "mine.so"))
     run = scene.run("--verify", receipt)
-    check("not recomputable here: plugins: " in run.stdout, run.stdout)
-    check("plan" in run.stdout and "changed: plan" not in run.stdout, run.stdout)
+    need("no library", "not recomputable here: plugins: " in run.stdout, run.stdout)
+    need("the plan", "plan" in run.stdout and "changed: plan" not in run.stdout, run.stdout)
 
 
 def resume_other_library(scene):
@@ -334,7 +337,7 @@ def resume_other_library(scene):
     with open(os.path.join(scene.folder, "mine.so"), "ab") as file:
         file.write(b"\0")
     run = scene.sweep("half", "--plugin", "mine.so", *words, profile="kinds.json", code=2)
-    check("different: plugins" in run.stderr, run.stderr)
+    need("a changed library", "different: plugins" in run.stderr, run.stderr)
 
 
 def main():
@@ -346,7 +349,7 @@ def main():
         scene = Scene(program, libraries, sources, folder)
         for test in tests[what]:
             test(scene)
-    print(f"{what}: good")
+    finish(what)
 
 
 if __name__ == "__main__":
