@@ -48,7 +48,7 @@ struct topp_problem {
     const struct topp_boundary *boundary; /* [batch], given to `floor` alone; NULL otherwise */
 
     /* Output TOPP_IDS alone, NULL otherwise. A draw depends on its row's logits, p, seed and
-     * position and on nothing else: the same again gives the same id, another position an
+     * position and on nothing else: the same again gives the same id, another position or seed an
      * independent draw. Both are read when the kernel runs, as a replayed graph needs it. */
     const int64_t *seed;     /* [batch] */
     const int64_t *position; /* [batch], >= 0 */

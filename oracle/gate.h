@@ -47,6 +47,9 @@ enum gate_rule {
     GATE_RULE_OUT_OF_RANGE,      /* ids: not in [0, vocab) */
     GATE_RULE_OUTSIDE_NUCLEUS,   /* ids: a token that is not in the nucleus was drawn */
     GATE_RULE_CHI_SQUARE,        /* ids: drawn with other frequencies than the oracle's */
+    GATE_RULE_DEPENDENT,         /* ids: a draw tells about the one beside it */
+    GATE_RULE_SEED_IGNORED,      /* ids: another seed draws the same */
+    GATE_RULE_NOT_REPEATED,      /* ids: the same seed and position draw another id */
     GATE_RULE_INPUT_CHANGED,     /* an input (p, seed, position; for ids the logits) was written */
     GATE_RULE_COUNT
 };

@@ -38,13 +38,14 @@ struct row_result {
     enum gate_rule rule;
     int64_t token, launch, outside;
     double chi2;
-    int64_t cells;
+    int64_t cells, pair_cells;
     bool no_memory;
 };
 
 struct judging {
     const struct gate_ids_case *the_case;
     struct row_result *rows;
+    uint8_t *pair_cell; /* [batch, launches]: of each draw, where its row has pair_cells */
 };
 
 static int64_t id_of(const struct gate_ids_case *the_case, int64_t launch, int64_t row) {
@@ -98,8 +99,32 @@ static void add_cells(const struct ranked *tokens, int64_t count, int64_t draws,
     row->cells = cells;
 }
 
+/* The cell of each draw for the tables of pairs. place: [vocab], is overwritten. */
+static void cut_pairs(const struct gate_ids_case *the_case, const struct ranked *tokens,
+                      int64_t count, int64_t index, int64_t *place, uint8_t *pair_cell,
+                      struct row_result *row) {
+    const struct nucleus *const oracle = &the_case->oracle[index];
+    const double least = gate_pairs_least_share(the_case->launches);
+    double share = 0.0, left = 1.0;
+    int64_t cells = 1;
+    for (int64_t i = 0; i < count; i++) {
+        const double more =
+            exp((double)tokens[i].logit - (double)oracle->max_logit) / oracle->prefix;
+        place[tokens[i].token] = cells - 1;
+        share += more;
+        left -= more;
+        if (share >= least && left >= least && cells < GATE_PAIRS_MOST_CELLS) {
+            cells++;
+            share = 0.0;
+        }
+    }
+    for (int64_t launch = 0; launch < the_case->launches; launch++)
+        pair_cell[launch] = (uint8_t)place[id_of(the_case, launch, index)];
+    row->pair_cells = cells;
+}
+
 static void judge_frequencies(const struct gate_ids_case *the_case, int64_t index,
-                              struct row_result *row) {
+                              uint8_t *pair_cell, struct row_result *row) {
     const float *const input = the_case->input + index * the_case->stride;
     const struct nucleus *const oracle = &the_case->oracle[index];
     struct ranked *const tokens = malloc((size_t)oracle->kept * sizeof *tokens);
@@ -114,6 +139,7 @@ static void judge_frequencies(const struct gate_ids_case *the_case, int64_t inde
     if (!row->no_memory) {
         qsort(tokens, (size_t)count, sizeof *tokens, by_rank);
         add_cells(tokens, count, the_case->launches, oracle, row);
+        cut_pairs(the_case, tokens, count, index, seen, pair_cell, row);
     }
     free(tokens);
     free(seen);
@@ -132,7 +158,8 @@ static void judge_row(void *context, int64_t index) {
     } else {
         judge_places(the_case, index, row);
         if (row->rule == GATE_RULE_NONE && status == NUCLEUS_OK)
-            judge_frequencies(the_case, index, row);
+            judge_frequencies(the_case, index, judging->pair_cell + index * the_case->launches,
+                              row);
     }
 }
 
@@ -142,7 +169,8 @@ void gate_ids_begin(struct gate_ids_result *result) {
                                        .row = -1,
                                        .token = -1,
                                        .launch = -1,
-                                       .smallest_defect = NAN};
+                                       .smallest_defect = NAN,
+                                       .smallest_repeat = NAN};
 }
 
 /* Unreadable speaks before ambiguous, and that before rejected. */
@@ -176,13 +204,31 @@ static void add_row(const struct gate_ids_case *the_case, int64_t index,
     result->launch = row->launch;
 }
 
+static void add_pairs(const struct judging *judging, struct gate_ids_result *result) {
+    const struct gate_ids_case *const the_case = judging->the_case;
+    const int64_t draws = the_case->launches;
+    for (int64_t i = 0; i < the_case->batch; i++) {
+        const uint8_t *const cell = judging->pair_cell + i * draws;
+        const int64_t cells = judging->rows[i].pair_cells;
+        gate_pairs_add_ring(cell, cells, draws, &result->pairs);
+        if (the_case->rows_apart && i + 1 < the_case->batch)
+            gate_pairs_add_rows(cell, cells, cell + draws, judging->rows[i + 1].pair_cells, draws,
+                                &result->pairs);
+    }
+}
+
 enum tb_status gate_ids_add(const struct gate_ids_case *the_case, struct gate_ids_result *result,
                             struct tb_error *error) {
-    struct judging judging = {the_case, calloc((size_t)the_case->batch, sizeof *judging.rows)};
+    const size_t batch = (size_t)the_case->batch;
+    struct judging judging = {the_case, calloc(batch, sizeof *judging.rows),
+                              malloc(batch * (size_t)the_case->launches)};
     enum tb_status status = TB_OK;
-    if (judging.rows == NULL)
+    if (judging.rows == NULL || judging.pair_cell == NULL) {
+        free(judging.rows);
+        free(judging.pair_cell);
         return tb_fail(error, TB_NO_MEMORY, "no memory for the verdicts of %lld rows",
                        (long long)the_case->batch);
+    }
     parallel_rows(the_case->batch, 0, judge_row, &judging);
     for (int64_t i = 0; i < the_case->batch && status == TB_OK; i++) {
         if (judging.rows[i].no_memory)
@@ -190,23 +236,41 @@ enum tb_status gate_ids_add(const struct gate_ids_case *the_case, struct gate_id
         else
             add_row(the_case, i, &judging.rows[i], result);
     }
+    if (status == TB_OK)
+        add_pairs(&judging, result);
     result->rows += the_case->batch;
     result->draws += the_case->batch * the_case->launches;
     result->inputs++;
     free(judging.rows);
+    free(judging.pair_cell);
     return status;
 }
 
+/* Of rules that no single draw breaks. Rows that failed were not counted: their frequencies are
+ * nobody's. Repeated draws shift frequencies too, so that dependence speaks first. */
+static enum gate_rule rule_of_case(const struct gate_ids_result *result) {
+    for (int half = 0; half < 2; half++)
+        if (result->seed_bits[half] >= GATE_IDS_SEED_BITS && !result->seed_differs[half])
+            return GATE_RULE_SEED_IGNORED;
+    if (!(result->pairs.chi2 <= result->pairs_limit))
+        return GATE_RULE_DEPENDENT;
+    return result->chi2 <= result->chi2_limit ? GATE_RULE_NONE : GATE_RULE_CHI_SQUARE;
+}
+
 void gate_ids_finish(struct gate_ids_result *result) {
+    const struct gate_pairs *const pairs = &result->pairs;
     result->chi2_limit = gate_ids_limit(result->degrees);
     if (result->degrees > 0)
         result->smallest_defect =
             sqrt((result->chi2_limit - (double)result->degrees) / (4.0 * (double)result->tested));
-    /* Rows that failed were not counted: their frequencies are nobody's. */
-    if (result->rule == GATE_RULE_NONE && result->degrees > 0 &&
-        !(result->chi2 <= result->chi2_limit)) {
-        result->rule = GATE_RULE_CHI_SQUARE;
-        result->rows_by_rule[GATE_RULE_CHI_SQUARE]++;
+    result->pairs_limit = gate_ids_limit(pairs->degrees);
+    if (pairs->weight > 0.0)
+        result->smallest_repeat =
+            sqrt((result->pairs_limit - (double)pairs->degrees) / pairs->weight);
+    if (result->rule == GATE_RULE_NONE) {
+        result->rule = rule_of_case(result);
+        if (result->rule != GATE_RULE_NONE)
+            result->rows_by_rule[result->rule]++;
     }
     result->verdict = gate_rule_verdict(result->rule);
 }

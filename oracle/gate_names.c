@@ -70,6 +70,12 @@ static const struct {
                                    "A token was drawn that is not in the oracle's nucleus."},
     [GATE_RULE_CHI_SQUARE] = {"chi_square",
                               "The tokens were drawn with other frequencies than the oracle's."},
+    [GATE_RULE_DEPENDENT] = {"dependent",
+                             "A draw tells about the one before it, or about its neighbour row's."},
+    [GATE_RULE_SEED_IGNORED] = {"seed_ignored", "Another seed draws the same ids."},
+    [GATE_RULE_NOT_REPEATED] = {"not_repeated",
+                                "The same logits, p, seed and position gave another id when they "
+                                "came again beside rows of another seed."},
     [GATE_RULE_INPUT_CHANGED] = {"input_changed",
                                  "The kernel wrote to one of its inputs (p, seed, position, or "
                                  "the logits of a sampler)."},

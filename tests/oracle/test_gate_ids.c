@@ -1,7 +1,6 @@
 /* Samplers that leave ids: a right one passes at every seed, a skewed one is caught from the stated
  * defect on, and an id outside the nucleus always. */
-#include "tests/oracle/scene.h"
-#include "oracle/gate_ids.h"
+#include "tests/oracle/sampler.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,67 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { BATCH = 4, VOCAB = 1200 };
-
-static int64_t ids[GATE_IDS_DRAWS];
-static double until[BATCH][VOCAB]; /* summed weights of the sampler, by rank */
-
-static void begin(enum row_kind kind, float p) {
-    uint64_t words = 5;
-    scene_draw(BATCH, VOCAB, kind, p, &words);
-}
-
-/* A sampler of the oracle's nuclei and `surplus` tokens more, whose logits are divided by
- * `temperature`; skew moves that share of the mass from the likelier half to the other. */
-static void sampler(double temperature, double skew, int64_t surplus) {
-    for (int64_t row = 0; row < BATCH; row++) {
-        const struct nucleus *const oracle = &scene->oracle[row];
-        double total = 0.0, before = 0.0, sum = 0.0;
-        for (int pass = 0; pass < 2; pass++) {
-            for (int64_t rank = 0; rank < oracle->kept + surplus; rank++) {
-                const int64_t token = scene->order[row][rank];
-                const double d =
-                    (double)scene->input[row * scene->stride + token] - (double)oracle->max_logit;
-                const double w = exp(d / temperature);
-                if (pass == 0) {
-                    total += w;
-                    continue;
-                }
-                sum += w * (before + w / 2 < total / 2 ? 1.0 - 2.0 * skew : 1.0 + 2.0 * skew);
-                before += w;
-                until[row][rank] = sum;
-            }
-        }
-    }
-}
-
-static int64_t draw(int64_t row, int64_t surplus, uint64_t *words) {
-    int64_t low = 0, high = scene->oracle[row].kept + surplus - 1;
-    const double u = rows_uniform(words) * until[row][high];
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (u < until[row][middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return scene->order[row][low];
-}
-
-static struct gate_ids_case the_case(void) {
-    return (struct gate_ids_case){.input = scene->input,
-                                  .batch = BATCH,
-                                  .vocab = VOCAB,
-                                  .stride = scene->stride,
-                                  .oracle = scene->oracle,
-                                  .ids = ids,
-                                  .launches = gate_ids_launches(BATCH, 1)};
-}
-
 static void draw_all(uint64_t seed, int64_t surplus) {
     uint64_t words = seed;
     for (int64_t i = 0; i < gate_ids_launches(BATCH, 1) * BATCH; i++)
-        ids[i] = draw(i % BATCH, surplus, &words);
+        ids[i] = draw_at(i % BATCH, surplus, rows_uniform(&words));
 }
 
 static struct gate_ids_result judge(const struct gate_ids_case *judged) {
@@ -88,12 +30,32 @@ static struct gate_ids_result judge_seed(uint64_t seed, int64_t surplus) {
     return judge(&judged);
 }
 
-/* Right samplers: accepted at every seed, and the statistic is spread as chi-square is. */
+/* The mean of a statistic over many seeds, and its spread, are chi-square's. */
+struct spread {
+    double sum, squares, count, degrees;
+};
+
+static void spread_add(struct spread *spread, double chi2, int64_t degrees) {
+    spread->degrees = (double)degrees;
+    spread->sum += chi2;
+    spread->squares += (chi2 - spread->degrees) * (chi2 - spread->degrees);
+    spread->count++;
+}
+
+static void spread_check(const struct spread *spread) {
+    const double degrees = spread->degrees, mean = spread->sum / spread->count;
+    assert_true(degrees >= 1.0);
+    assert_true(fabs(mean - degrees) < 5.0 * sqrt(2.0 * degrees / spread->count));
+    assert_true(spread->squares / spread->count > degrees &&
+                spread->squares / spread->count < 4.0 * degrees);
+}
+
+/* Right samplers: accepted at every seed, and the statistics are spread as chi-square is. */
 static void test_right(void **state) {
     (void)state;
     static const enum row_kind kinds[] = {ROW_NORMAL, ROW_PEAKED, ROW_PLATEAU, ROW_FLAT};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        double sum = 0.0, squares = 0.0, degrees = 0.0;
+        struct spread frequencies = {0}, pairs = {0};
         begin(kinds[k], k % 2 == 0 ? 0.9f : 0.6f);
         sampler(1.0, 0.0, 0);
         for (uint64_t seed = 0; seed < 100; seed++) {
@@ -102,13 +64,11 @@ static void test_right(void **state) {
                 fail_msg("kind %d, seed %d: %s, chi-square %g, limit %g", (int)kinds[k], (int)seed,
                          gate_rule_name(result.rule), result.chi2, result.chi2_limit);
             assert_true(result.draws == GATE_IDS_DRAWS && result.rows_equal == BATCH);
-            degrees = (double)result.degrees;
-            sum += result.chi2;
-            squares += (result.chi2 - degrees) * (result.chi2 - degrees);
+            spread_add(&frequencies, result.chi2, result.degrees);
+            spread_add(&pairs, result.pairs.chi2, result.pairs.degrees);
         }
-        assert_true(degrees >= 1.0);
-        assert_true(fabs(sum / 100.0 - degrees) < 5.0 * sqrt(2.0 * degrees / 100.0));
-        assert_true(squares / 100.0 > degrees && squares / 100.0 < 4.0 * degrees);
+        spread_check(&frequencies);
+        spread_check(&pairs);
     }
 }
 
@@ -130,6 +90,37 @@ static void test_power(void **state) {
     if (refused[0] > 5 || refused[1] < 20 || refused[1] > 80 || refused[2] < 95)
         fail_msg("refused %d, %d, %d of 100 at defects of 0.5, 1, 1.5 of %g", refused[0],
                  refused[1], refused[2], smallest);
+}
+
+/* Draws that repeat the one before them, of each row, with this chance. */
+static void repeat(double share, uint64_t seed) {
+    uint64_t words = seed + 1000;
+    for (int64_t i = BATCH; i < GATE_IDS_DRAWS; i++)
+        if (rows_uniform(&words) < share)
+            ids[i] = ids[i - BATCH];
+}
+
+/* The same of repeated draws; their frequencies alone would pass. */
+static void test_power_of_pairs(void **state) {
+    (void)state;
+    static const double sizes[] = {0.5, 1.0, 1.5};
+    int refused[3] = {0};
+    begin(ROW_NORMAL, 0.9f);
+    sampler(1.0, 0.0, 0);
+    const double smallest = judge_seed(1, 0).smallest_repeat;
+    assert_true(smallest > 0.01 && smallest < 0.06);
+    for (int i = 0; i < 3; i++)
+        for (uint64_t seed = 0; seed < 40; seed++) {
+            draw_all(seed, 0);
+            repeat(sizes[i] * smallest, seed);
+            const struct gate_ids_case judged = the_case();
+            const struct gate_ids_result result = judge(&judged);
+            refused[i] += result.rule == GATE_RULE_DEPENDENT;
+            assert_true(result.chi2 <= result.chi2_limit);
+        }
+    if (refused[0] > 2 || refused[1] < 8 || refused[1] > 32 || refused[2] < 38)
+        fail_msg("refused %d, %d, %d of 40 at repeats of 0.5, 1, 1.5 of %g", refused[0], refused[1],
+                 refused[2], smallest);
 }
 
 /* ---- Faults of ids that a right sampler drew ---- */
@@ -180,6 +171,33 @@ static void whole_row(void) { /* no nucleus was cut */
     sampler(1.0, 0.0, 100);
     draw_all(2, 100);
 }
+static void each_twice(void) {
+    for (int64_t i = BATCH; i < GATE_IDS_DRAWS; i++)
+        if (i / BATCH % 2 == 1)
+            ids[i] = ids[i - BATCH];
+}
+static void tenth_again(void) {
+    repeat(0.1, 1);
+}
+/* The token at the opposite end of the row's mass in every second launch. */
+static void antithetic(void) {
+    uint64_t words = 9;
+    for (int64_t i = 0; i < GATE_IDS_DRAWS; i++) {
+        static double u[BATCH];
+        const int64_t row = i % BATCH;
+        u[row] = i / BATCH % 2 == 0 ? rows_uniform(&words) : 1.0 - u[row];
+        ids[i] = draw_at(row, 0, u[row]);
+    }
+}
+/* Every row is right alone: all of a launch take one random number. */
+static void rows_in_step(void) {
+    uint64_t words = 9;
+    for (int64_t i = 0; i < GATE_IDS_DRAWS; i += BATCH) {
+        const double u = rows_uniform(&words);
+        for (int64_t row = 0; row < BATCH; row++)
+            ids[i + row] = draw_at(row, 0, u);
+    }
+}
 static void nothing_wrong(void) {
 }
 
@@ -195,6 +213,10 @@ static const struct fault {
     {"evenly over the nucleus", uniform, GATE_RULE_CHI_SQUARE, -1, -1},
     {"too hot", hot, GATE_RULE_CHI_SQUARE, -1, -1},
     {"too cold", cold, GATE_RULE_CHI_SQUARE, -1, -1},
+    {"each draw twice", each_twice, GATE_RULE_DEPENDENT, -1, -1},
+    {"every tenth draw again", tenth_again, GATE_RULE_DEPENDENT, -1, -1},
+    {"every second draw opposite", antithetic, GATE_RULE_DEPENDENT, -1, -1},
+    {"one random number for all rows", rows_in_step, GATE_RULE_DEPENDENT, -1, -1},
     {"one outside the nucleus", one_outside, GATE_RULE_OUTSIDE_NUCLEUS, 2, 100},
     {"one past the vocabulary", one_past, GATE_RULE_OUT_OF_RANGE, 3, 7},
     {"one below 0", one_negative, GATE_RULE_OUT_OF_RANGE, 0, 1},
@@ -252,6 +274,7 @@ static void test_edges(void **state) {
     struct gate_ids_result result = judge_seed(1, 0);
     assert_int_equal(result.verdict, GATE_ACCEPTED);
     assert_true(result.degrees == 0 && result.tested == 0 && isnan(result.smallest_defect));
+    assert_true(result.pairs.degrees == 0 && isnan(result.smallest_repeat));
 
     begin(ROW_MASKED, 1.0f);
     sampler(1.0, 0.0, 0);
@@ -290,9 +313,11 @@ static void test_sizes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right),         cmocka_unit_test(test_power),
-        cmocka_unit_test(test_faults),        cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_inputs_add_up), cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_right),          cmocka_unit_test(test_power),
+        cmocka_unit_test(test_faults),         cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_inputs_add_up),  cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_power_of_pairs),
+
     };
     return cmocka_run_group_tests_name("gate_ids", tests, NULL, NULL);
 }

@@ -34,9 +34,38 @@ static int soften(const struct topp_problem *problem, void *workspace, double er
     return KERNEL_OK;
 }
 
+/* What a draw depends on. */
+typedef double (*source)(const struct topp_problem *problem, int64_t row);
+
+static double own(const struct topp_problem *problem, int64_t row) {
+    return uniform_of(problem->seed[row], problem->position[row]);
+}
+static double no_position(const struct topp_problem *problem, int64_t row) {
+    return uniform_of(problem->seed[row], 0);
+}
+static double no_seed(const struct topp_problem *problem, int64_t row) {
+    return uniform_of(42, problem->position[row]);
+}
+static double first_seed(const struct topp_problem *problem, int64_t row) {
+    return uniform_of(problem->seed[0], problem->position[row]);
+}
+/* One random number for all rows. */
+static double first_position(const struct topp_problem *problem, int64_t row) {
+    return uniform_of(problem->seed[row], problem->position[0]);
+}
+/* Of the two rows and two draws of kinds.json: every second launch draws what the one before did.
+ */
+static double half_the_positions(const struct topp_problem *problem, int64_t row) {
+    return uniform_of(problem->seed[row], problem->position[row] & ~INT64_C(4));
+}
+static double launches(const struct topp_problem *problem, int64_t row) {
+    static int64_t count;
+    return uniform_of(problem->seed[row], ++count);
+}
+
 /* Draws from the softmax over the first n + surplus tokens, logits divided by temperature. */
 static int sample(const struct topp_problem *problem, void *workspace, int64_t surplus,
-                  double temperature, int64_t position_mask) {
+                  double temperature, source uniform) {
     struct honest_token *tokens = workspace;
     for (int64_t i = 0; i < problem->batch; i++) {
         const float *row = problem->logits + i * problem->stride;
@@ -45,8 +74,7 @@ static int sample(const struct topp_problem *problem, void *workspace, int64_t s
         n = n > problem->vocab ? problem->vocab : n;
         for (k = 0; k < n; k++)
             mass += exp(((double)tokens[k].logit - (double)tokens[0].logit) / temperature);
-        const double target =
-            mass * uniform_of(problem->seed[i], problem->position[i] & position_mask);
+        const double target = mass * uniform(problem, i);
         for (k = 0; k + 1 < n; k++) {
             reached += exp(((double)tokens[k].logit - (double)tokens[0].logit) / temperature);
             if (reached > target)
@@ -66,10 +94,15 @@ static int sample(const struct topp_problem *problem, void *workspace, int64_t s
 LAUNCH(probabilities, soften(problem, workspace, 0.0, 1.0))
 LAUNCH(probabilities_off, soften(problem, workspace, 1e-3, 1.0))
 LAUNCH(probabilities_unshared, soften(problem, workspace, 0.0, 0.9))
-LAUNCH(ids, sample(problem, workspace, 0, 1.0, -1))
-LAUNCH(ids_hot, sample(problem, workspace, 0, 2.0, -1))
-LAUNCH(ids_uncut, sample(problem, workspace, 1000, 1.0, -1))
-LAUNCH(ids_stuck, sample(problem, workspace, 0, 1.0, 0))
+LAUNCH(ids, sample(problem, workspace, 0, 1.0, own))
+LAUNCH(ids_hot, sample(problem, workspace, 0, 2.0, own))
+LAUNCH(ids_uncut, sample(problem, workspace, 1000, 1.0, own))
+LAUNCH(ids_stuck, sample(problem, workspace, 0, 1.0, no_position))
+LAUNCH(ids_seedless, sample(problem, workspace, 0, 1.0, no_seed))
+LAUNCH(ids_one_seed, sample(problem, workspace, 0, 1.0, first_seed))
+LAUNCH(ids_in_step, sample(problem, workspace, 0, 1.0, first_position))
+LAUNCH(ids_twice, sample(problem, workspace, 0, 1.0, half_the_positions))
+LAUNCH(ids_counting, sample(problem, workspace, 0, 1.0, launches))
 
 static int ids_lost(const struct topp_problem *problem, void *workspace, size_t workspace_bytes,
                     void *stream) {
@@ -107,6 +140,11 @@ VARIANT(ids, TOPP_IDS);
 VARIANT(ids_hot, TOPP_IDS);
 VARIANT(ids_uncut, TOPP_IDS);
 VARIANT(ids_stuck, TOPP_IDS);
+VARIANT(ids_seedless, TOPP_IDS);
+VARIANT(ids_one_seed, TOPP_IDS);
+VARIANT(ids_in_step, TOPP_IDS);
+VARIANT(ids_twice, TOPP_IDS);
+VARIANT(ids_counting, TOPP_IDS);
 VARIANT(ids_lost, TOPP_IDS);
 VARIANT(ids_scribbles, TOPP_IDS);
 VARIANT(ids_reseeds, TOPP_IDS);
@@ -118,6 +156,11 @@ static const struct topp_variant *const topp[] = {&variant_probabilities,
                                                   &variant_ids_hot,
                                                   &variant_ids_uncut,
                                                   &variant_ids_stuck,
+                                                  &variant_ids_seedless,
+                                                  &variant_ids_one_seed,
+                                                  &variant_ids_in_step,
+                                                  &variant_ids_twice,
+                                                  &variant_ids_counting,
                                                   &variant_ids_lost,
                                                   &variant_ids_scribbles,
                                                   &variant_ids_reseeds,

@@ -292,6 +292,9 @@ def test_kinds(scene):
     figures = kinds["ids"]["statistic_figures"]
     need("figures", figures["draws"] >= 16384 and figures["chi2"] < figures["chi2_limit"] and
          figures["outside"] == 0 and 0 < figures["smallest_defect"] < 0.1, figures)
+    need("figures of pairs and seeds", figures["pairs_chi2"] < figures["pairs_chi2_limit"] and
+         figures["pairs"] >= 16384 and 0 < figures["smallest_repeat"] < 0.1 and
+         figures["seed_bits"] >= 60 and figures["repeated"] == figures["reseeded"] > 0, figures)
     need("kept", kinds["ids"]["kept"] is None and kinds["probabilities"]["kept"] > 0)
     need("value error",
          0 < kinds["probabilities"]["statistic_figures"]["value_error_share_of_bound"] < 1)
