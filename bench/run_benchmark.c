@@ -3,21 +3,61 @@
 #include "bench/run_state.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* The refused cell that an entry is of, NULL if there is none. run_name: cell name, then suffixes.
- */
-static const struct cell_record *refused_cell(const struct run_result *result,
-                                              const char *run_name) {
+/* The refused cells, sorted by name. */
+struct refused {
+    const struct cell_record **list; /* owned */
+    size_t count;
+};
+
+static const char *name_of(const void *item) {
+    return (*(const struct cell_record *const *)item)->cell->name;
+}
+
+static int by_name(const void *left, const void *right) {
+    return strcmp(name_of(left), name_of(right));
+}
+
+static bool collect_refused(const struct run_result *result, struct refused *refused) {
+    refused->list = malloc((result->count + 1) * sizeof(const struct cell_record *));
+    refused->count = 0;
+    if (!refused->list)
+        return false;
     for (size_t i = 0; i < result->count; i++) {
         const struct cell_record *record = &result->cells[i];
-        const size_t length = strlen(record->cell->name);
-        if ((record->verdict != GATE_ACCEPTED || record->unmeasured[0]) &&
-            !strncmp(run_name, record->cell->name, length) && run_name[length] == '/' &&
-            !strncmp(run_name + length, "/iterations:", 12))
-            return record;
+        if (record->verdict != GATE_ACCEPTED || record->unmeasured[0])
+            refused->list[refused->count++] = record;
     }
-    return NULL;
+    qsort(refused->list, refused->count, sizeof(const struct cell_record *), by_name);
+    return true;
+}
+
+struct name {
+    const char *text;
+    size_t length;
+};
+
+static int to_cell(const void *key, const void *item) {
+    const struct name *name = key;
+    const char *const other = name_of(item);
+    const int order = strncmp(name->text, other, name->length);
+    return order != 0 || other[name->length] == '\0' ? order : -1;
+}
+
+/* The refused cell that an entry is of, NULL if there is none. run_name: the cell's, and then
+ * "/iterations:" and more. */
+static const struct cell_record *refused_cell(const struct refused *refused, const json_t *entry) {
+    struct name name = {json_string_value(json_object_get(entry, "run_name")), 0};
+    const char *end = name.text;
+    while (end && (end = strstr(end, "/iterations:")) != NULL)
+        name.length = (size_t)(end++ - name.text);
+    const struct cell_record *const *found =
+        name.length ? bsearch(&name, refused->list, refused->count,
+                              sizeof(const struct cell_record *), to_cell)
+                    : NULL;
+    return found ? *found : NULL;
 }
 
 /* What the library itself writes for a skipped repetition. */
@@ -39,6 +79,28 @@ static json_t *skipped_entry(const json_t *entry, const struct cell_record *reco
     return made;
 }
 
+/* The entries that stay, in their order; NULL: no memory. */
+static json_t *strip(json_t *entries, const struct run_result *result) {
+    struct refused refused;
+    json_t *kept = collect_refused(result, &refused) ? json_array() : NULL;
+    bool good = kept != NULL;
+    for (size_t i = 0; good && i < json_array_size(entries); i++) {
+        json_t *entry = json_array_get(entries, i);
+        const char *type = json_string_value(json_object_get(entry, "run_type"));
+        const struct cell_record *record = refused_cell(&refused, entry);
+        if (!record)
+            good = json_array_append(kept, entry) == 0;
+        else if (!type || strcmp(type, "aggregate") != 0)
+            good = json_array_append_new(kept, skipped_entry(entry, record)) == 0;
+    }
+    free(refused.list);
+    if (!good) {
+        json_decref(kept);
+        return NULL;
+    }
+    return kept;
+}
+
 enum tb_status benchmark_json_strip(const struct run_result *result, const char *path,
                                     struct tb_error *error) {
     json_error_t why;
@@ -48,22 +110,12 @@ enum tb_status benchmark_json_strip(const struct run_result *result, const char 
         json_decref(file);
         return tb_fail_at(error, TB_IO, path, 0, -1, "Google Benchmark's file cannot be read back");
     }
-    for (size_t i = json_array_size(entries); i-- > 0;) {
-        const json_t *entry = json_array_get(entries, i);
-        const char *run_name = json_string_value(json_object_get(entry, "run_name"));
-        const char *type = json_string_value(json_object_get(entry, "run_type"));
-        const struct cell_record *record = refused_cell(result, run_name ? run_name : "");
-        if (!record)
-            continue;
-        if (type && !strcmp(type, "aggregate"))
-            json_array_remove(entries, i);
-        else
-            json_array_set_new(entries, i, skipped_entry(entry, record));
-    }
     errno = 0;
-    const int failed = json_dump_file(file, path, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    json_t *kept = strip(entries, result);
+    const bool good = kept && json_object_set_new(file, "benchmarks", kept) == 0 &&
+                      json_dump_file(file, path, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) == 0;
     json_decref(file);
-    return failed ? tb_fail_at(error, TB_IO, path, 0, -1, "cannot write: %s",
-                               errno ? strerror(errno) : "no memory")
-                  : TB_OK;
+    return good ? TB_OK
+                : tb_fail_at(error, TB_IO, path, 0, -1, "cannot write: %s",
+                             errno ? strerror(errno) : "no memory");
 }
