@@ -40,9 +40,16 @@ void plot_footer(const struct plot_results *results, char *text, size_t bytes) {
              plot_text(json_object_get(run, "build"), "version"));
 }
 
-static int by_value(const void *left, const void *right) {
-    const double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
+struct drawn {
+    json_int_t draw;
+    double time;
+    size_t sample;
+};
+
+static int by_draw_and_time(const void *left, const void *right) {
+    const struct drawn *const a = left, *const b = right;
+    return a->draw != b->draw ? (a->draw > b->draw) - (a->draw < b->draw)
+                              : (a->time > b->time) - (a->time < b->time);
 }
 
 /* Times over the median of their own draw: draws of different rows differ by right, and would hide
@@ -53,27 +60,23 @@ static bool pack_samples(const json_t *samples, struct plot_cell *cell) {
     const size_t count = json_array_size(times);
     if (!count || json_array_size(draws) != count)
         return true;
-    float *relative = calloc(count, sizeof *relative);
-    double *group = calloc(count, sizeof *group);
-    json_int_t last = 0;
-    for (size_t i = 0; i < count; i++)
-        if (json_integer_value(json_array_get(draws, i)) > last)
-            last = json_integer_value(json_array_get(draws, i));
-    for (json_int_t draw = 0; relative && group && draw <= last; draw++) {
-        size_t members = 0;
-        for (size_t i = 0; i < count; i++)
-            if (json_integer_value(json_array_get(draws, i)) == draw)
-                group[members++] = json_number_value(json_array_get(times, i));
-        if (!members)
-            continue;
-        qsort(group, members, sizeof *group, by_value);
-        const double median = 0.5 * (group[(members - 1) / 2] + group[members / 2]);
-        for (size_t i = 0; i < count; i++)
-            if (json_integer_value(json_array_get(draws, i)) == draw && median > 0)
-                relative[i] = (float)(json_number_value(json_array_get(times, i)) / median);
+    float *const relative = calloc(count, sizeof *relative);
+    struct drawn *const drawn = calloc(count, sizeof *drawn);
+    const bool good = relative && drawn;
+    for (size_t i = 0; good && i < count; i++)
+        drawn[i] = (struct drawn){json_integer_value(json_array_get(draws, i)),
+                                  json_number_value(json_array_get(times, i)), i};
+    if (good)
+        qsort(drawn, count, sizeof *drawn, by_draw_and_time);
+    for (size_t first = 0, end = 0; good && first < count; first = end) {
+        while (end < count && drawn[end].draw == drawn[first].draw)
+            end++;
+        const double median =
+            0.5 * (drawn[(first + end - 1) / 2].time + drawn[(first + end) / 2].time);
+        for (size_t i = first; i < end && median > 0; i++)
+            relative[drawn[i].sample] = (float)(drawn[i].time / median);
     }
-    const bool good = relative && group;
-    free(group);
+    free(drawn);
     if (!good) {
         free(relative);
         return false;
