@@ -214,9 +214,7 @@ enum tb_status compare_sets(const struct results_set *base, const struct results
                                   .inputs_ignored = ignores(options, "cell.input_sha256") ||
                                                     ignores(options, "cell.seed")};
     memset(comparison, 0, sizeof *comparison);
-    const char *left = base->files[0].sources_sha256, *right = new_side->files[0].sources_sha256;
-    comparison->sources_known = left[0] && right[0];
-    comparison->same_sources = comparison->sources_known && !strcmp(left, right);
+    compare_sources(&comparing);
     for (size_t f = 0; f < new_side->count; f++)
         own.subset = own.subset || new_side->files[f].subset;
     comparison->ignored_used = calloc(options->ignored_count + 1, sizeof(bool));

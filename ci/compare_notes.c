@@ -1,5 +1,5 @@
 /* What a reader of a comparison should know of its two sides: copies, other devices, processes that
- * lack a cell. */
+ * lack a cell or are of other sources. */
 #include "ci/compare_parts.h"
 
 #include <stdio.h>
@@ -90,8 +90,42 @@ static bool note_processes(struct comparing *comparing, const struct results_set
     return cells == 0 || note(comparing, base ? "base.processes" : "new.processes", count, where);
 }
 
+/* The first process of a side whose sources are not those of its first one; NULL: none. */
+static const struct results *other_sources(const struct results_set *set) {
+    for (size_t f = 1; f < set->count; f++)
+        if (strcmp(set->files[f].sources_sha256, set->files[0].sources_sha256) != 0)
+            return &set->files[f];
+    return NULL;
+}
+
+void compare_sources(struct comparing *comparing) {
+    const struct results_set *const sets[2] = {comparing->base, comparing->new_side};
+    struct comparison *comparison = comparing->comparison;
+    comparison->sources_known = true;
+    for (int side = 0; side < 2; side++)
+        for (size_t f = 0; f < sets[side]->count; f++)
+            comparison->sources_known =
+                comparison->sources_known && sets[side]->files[f].sources_sha256[0];
+    comparison->same_sources =
+        comparison->sources_known && !other_sources(sets[0]) && !other_sources(sets[1]) &&
+        !strcmp(sets[0]->files[0].sources_sha256, sets[1]->files[0].sources_sha256);
+}
+
+/* Processes of one side are taken for repetitions of each other: of other code they are none. */
+static bool note_sources(struct comparing *comparing, const struct results_set *set, bool base) {
+    const struct results *const other = other_sources(set);
+    char which[96], where[96];
+    if (!other)
+        return true;
+    snprintf(which, sizeof which, "not all of %zu processes are of the same sources", set->count);
+    snprintf(where, sizeof where, "such as %.84s", other->file);
+    return note(comparing, base ? "base.sources_sha256" : "new.sources_sha256", which, where);
+}
+
 bool compare_notes(struct comparing *comparing) {
     return note_same_run(comparing) && note_devices(comparing) &&
            note_processes(comparing, comparing->base, true) &&
-           note_processes(comparing, comparing->new_side, false);
+           note_processes(comparing, comparing->new_side, false) &&
+           note_sources(comparing, comparing->base, true) &&
+           note_sources(comparing, comparing->new_side, false);
 }

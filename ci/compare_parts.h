@@ -31,6 +31,8 @@ size_t compare_cells_in(const struct results_set *set);
 void compare_copies(struct comparing *comparing);
 /* Adds what a reader should know of the sides to comparison->differences. false without memory. */
 bool compare_notes(struct comparing *comparing);
+/* Whether all processes of both sides are of the same sources, where all of them say. */
+void compare_sources(struct comparing *comparing);
 
 /* The gate's outcome in two cells, as a sentence in reason; false when it is the same. */
 bool compare_gate(const struct result_cell *left, const struct result_cell *right, bool masks_too,

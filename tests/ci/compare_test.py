@@ -356,6 +356,18 @@ for process in range(4):
     shutil.copy(f"old/{process}/results.json", f"uneven/{process}.json")
 for process in (4, 5):
     os.rename(f"old/{process}.json", f"uneven/{process}.json")
+check("processes of one code", "sources_sha256" not in run("uneven", "aa.json")[1])
+os.mkdir("mixed")
+for process in range(3):
+    mixed = json.load(open(f"old/{process}/results.json"))
+    if process == 2:
+        mixed["run"]["sources_sha256"] = "cd" * 32
+    write(f"mixed/{process}.json", mixed)
+for words, side in ((("mixed", "aa.json"), "base"), (("base.json", "mixed"), "new")):
+    code, out, err = run(*words)
+    check(f"processes of other code: {side}", code == 0 and f"note     {side}.sources_sha256: not all of 3 processes are "
+          "of the same sources -> such as mixed/2.json" in out and out.count("sources_sha256") == 1, out + err)
+    check("processes of other code: sources differ", json.loads(run("--json", "-", *words)[1])["same_sources"] is False)
 code, out, err = run("uneven", "aa.json")
 check("processes that lack a cell", code == 0 and "note     base.processes: 2 cells without a time in some of 6 "
       "processes -> such as uneven/4.json" in out, out + err)
