@@ -94,14 +94,68 @@ struct program_run program_run(const char *const *words) {
     return program_run_to(words, NULL);
 }
 
+struct program_run program_run_alone(const char *const *words) {
+    const char *const now = getenv("PATH");
+    char *const path = strdup(now ? now : "/usr/bin:/bin");
+    assert_non_null(path);
+    setenv("PATH", scratch, 1);
+    const struct program_run run = program_run(words);
+    setenv("PATH", path, 1);
+    free(path);
+    return run;
+}
+
 void program_free(struct program_run *run) {
     free(run->output);
     free(run->errors);
 }
 
-void scratch_make(char *path, size_t bytes) {
-    snprintf(path, bytes, "/tmp/topp-scratch-XXXXXX");
-    assert_non_null(mkdtemp(path));
+void program_ended(const char *name, struct program_run run, int exit_code, const char *says) {
+    if (run.exit_code != exit_code)
+        fail_msg("%s: exit code %d, not %d: %s", name, run.exit_code, exit_code, run.errors);
+    if (says && !strstr(run.errors, says))
+        fail_msg("%s: does not say '%s' but: %s", name, says, run.errors);
+    program_free(&run);
+}
+
+void program_expect(const char *name, const char *const *words, int exit_code, const char *says) {
+    program_ended(name, program_run(words), exit_code, says);
+}
+
+void assert_has(const char *text, const char *part) {
+    if (!strstr(text, part))
+        fail_msg("'%s' is missing in: %.2000s", part, text);
+}
+
+void assert_has_not(const char *text, const char *part) {
+    if (strstr(text, part))
+        fail_msg("'%s' must not be there", part);
+}
+
+bool gnuplot_here(void) {
+    const bool here = system("gnuplot --version >/dev/null 2>&1") == 0;
+    if (!here)
+        printf("skipped: no gnuplot here (ci/setup installs it)\n");
+    return here;
+}
+
+static const char scratch_form[] = "/tmp/topp-scratch-XXXXXX";
+char scratch[64];
+
+int scratch_make(void **state) {
+    (void)state;
+    snprintf(scratch, sizeof scratch, "%s", scratch_form);
+    return mkdtemp(scratch) ? 0 : -1;
+}
+
+const char *scratch_path(const char *name) {
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    return path;
+}
+
+char *scratch_text(const char *name) {
+    return file_text(scratch_path(name), NULL);
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk) {
@@ -111,7 +165,8 @@ static int remove_one(const char *path, const struct stat *status, int type, str
     return remove(path);
 }
 
-void scratch_remove(const char *path) {
-    assert_int_equal(strncmp(path, "/tmp/topp-scratch-", 18), 0);
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+int scratch_drop(void **state) {
+    (void)state;
+    assert_memory_equal(scratch, scratch_form, sizeof scratch_form - 7); /* but for the X */
+    return nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }

@@ -15,23 +15,16 @@
 #include <string.h>
 
 enum { BLOCKS = 10, SAMPLES = 8 };
-static char scratch[64], out[2][96];
+static char out[2][96];
 static struct fake fakes[2];
 static struct run_result results[2];
 static struct tb_error error;
 
 static int make_folder(void **state) {
-    (void)state;
-    scratch_make(scratch, sizeof scratch);
+    const int failed = scratch_make(state);
     for (int side = 0; side < 2; side++)
         snprintf(out[side], sizeof out[side], "%s/%c", scratch, "ab"[side]);
-    return 0;
-}
-
-static int drop_folder(void **state) {
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
+    return failed;
 }
 
 static void open_pair(enum fake_kind a, enum fake_kind b) {
@@ -192,5 +185,5 @@ int main(void) {
         cmocka_unit_test(test_the_same),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_drift),     cmocka_unit_test(test_resume),
     };
-    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+    return cmocka_run_group_tests(tests, make_folder, scratch_drop);
 }

@@ -58,23 +58,16 @@ static void tim_02(void **state) {
     assert_int_equal(call.stale, 20); /* the last mask of the first block is still there */
 }
 
-static void run_expect(const char *const *words, int exit_code, const char *errors) {
-    struct program_run run = program_run(words);
-    if (run.exit_code != exit_code || !strstr(run.errors, errors))
-        fail_msg("exit %d, wanted %d: %s", run.exit_code, exit_code, run.errors);
-    program_free(&run);
-}
-
 /* A filter that matches nothing ends at once and leaves no folder; a failed cell shows in the exit
  * code. */
 static void cli_01(void **state) {
     (void)state;
-    char folder[256], out[300], profile[300];
-    scratch_make(folder, sizeof folder);
-    snprintf(out, sizeof out, "%s/out", folder);
-    run_expect((const char *[]){"--sweep", "--device", "cpu", "--profile", "smoke", "--filter",
-                                "no/such/cell", "--out", out, NULL},
-               2, "matches none of the 68 cells");
+    char out[300], profile[300];
+    snprintf(out, sizeof out, "%s/out", scratch);
+    program_expect("no such cell",
+                   WORDS("--sweep", "--device", "cpu", "--profile", "smoke", "--filter",
+                         "no/such/cell", "--out", out),
+                   2, "matches none of the 68 cells");
     assert_false(file_exists(out));
     static const char failing[] =
         "{\"schema\":\"topp-bench.profile/1\",\"name\":\"failing\",\"device\":\"cpu\",\"seed\":42,"
@@ -84,40 +77,38 @@ static void cli_01(void **state) {
         "\"block_seconds\":0.01,\"warmup_seconds\":0,\"draws\":1},"
         "\"matrix\":[{\"kind\":\"topp\",\"kernels\":[\"stock\"],\"families\":[\"forced=1e9@13\"],"
         "\"vocab\":[1000],\"batch\":[1],\"p\":[0.9]}]}";
-    snprintf(profile, sizeof profile, "%s/failing.json", folder);
+    snprintf(profile, sizeof profile, "%s/failing.json", scratch);
     file_write(profile, failing, sizeof failing - 1);
-    struct program_run run = program_run(
-        (const char *[]){"--sweep", "--device", "cpu", "--profile", profile, "--out", out, NULL});
+    struct program_run run =
+        program_run(WORDS("--sweep", "--device", "cpu", "--profile", profile, "--out", out));
     assert_int_equal(run.exit_code, 1);
     assert_non_null(strstr(run.output, "1 NOT as expected"));
     program_free(&run);
-    scratch_remove(folder);
 }
 
 /* An output that cannot be written is found before any work. */
 static void cli_03(void **state) {
     (void)state;
-    char folder[256], file[300], below[340];
-    scratch_make(folder, sizeof folder);
-    snprintf(file, sizeof file, "%s/file", folder);
+    char file[300], below[340];
+    snprintf(file, sizeof file, "%s/file", scratch);
     file_write(file, "x", 1);
     snprintf(below, sizeof below, "%s/out", file);
-    run_expect(
-        (const char *[]){"--sweep", "--device", "cpu", "--profile", "smoke", "--out", below, NULL},
-        2, file);
-    snprintf(below, sizeof below, "%s/absent/masked.npy", folder);
-    run_expect((const char *[]){"--apply", "exact", "--device", "cpu", "--input",
-                                TOPP_SOURCE_DIR "/profiles/captured/smollm2_135m_decode.npy", "--p",
-                                "0.9", "--out", below, NULL},
-               2, below);
-    scratch_remove(folder);
+    program_expect("a file for a folder",
+                   WORDS("--sweep", "--device", "cpu", "--profile", "smoke", "--out", below), 2,
+                   file);
+    snprintf(below, sizeof below, "%s/absent/masked.npy", scratch);
+    program_expect("no such folder",
+                   WORDS("--apply", "exact", "--device", "cpu", "--input",
+                         TOPP_SOURCE_DIR "/profiles/captured/smollm2_135m_decode.npy", "--p", "0.9",
+                         "--out", below),
+                   2, below);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tim_02),
-        cmocka_unit_test(cli_01),
-        cmocka_unit_test(cli_03),
+        cmocka_unit_test_setup_teardown(cli_01, scratch_make, scratch_drop),
+        cmocka_unit_test_setup_teardown(cli_03, scratch_make, scratch_drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,16 +24,15 @@ enum { BATCH = 3, VOCAB = 500, P_COUNT = 3, PATH = 512, WRITERS = 4, ROUNDS = 40
 static const char sources[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 static const float p_values[P_COUNT] = {0.5f, 0.9f, 1.0f};
 
-static char scratch[64], dir[96];
+static char dir[96];
 static struct logits logits;
 static float p[BATCH * P_COUNT];
 static struct nucleus plain[BATCH * P_COUNT];
 
 static int make_all(void **state) {
-    (void)state;
     struct family family;
     struct tb_error error = TB_ERROR_INIT;
-    scratch_make(scratch, sizeof scratch);
+    assert_int_equal(scratch_make(state), 0);
     assert_int_equal(family_parse("masked=0.5", &family, &error), TB_OK);
     const struct input_request request = {
         .family = &family, .batch = BATCH, .vocab = VOCAB, .stride = VOCAB + 5, .seed = 42};
@@ -47,10 +46,8 @@ static int make_all(void **state) {
 }
 
 static int drop_all(void **state) {
-    (void)state;
     logits_free(&logits);
-    scratch_remove(scratch);
-    return 0;
+    return scratch_drop(state);
 }
 
 static int fresh_dir(void **state) {

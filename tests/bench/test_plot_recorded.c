@@ -12,8 +12,6 @@
 
 #include <cmocka.h>
 
-static char folder[64];
-
 /* What each kind of chart must say, whatever the family, and how many there must be. */
 static const struct {
     const char *kind;
@@ -54,8 +52,8 @@ static void test_recorded_run(void **state) {
     (void)state;
     static const char from[] = TOPP_BINARY_DIR "/h200/default";
     char dir[128];
-    snprintf(dir, sizeof dir, "%s/h200", folder);
-    struct program_run run = program_run((const char *[]){"--plot", from, "--out", dir, NULL});
+    snprintf(dir, sizeof dir, "%s/h200", scratch);
+    struct program_run run = program_run(WORDS("--plot", from, "--out", dir));
     if (run.exit_code != 0 || *run.errors)
         fail_msg("exit %d: %s", run.exit_code, run.errors);
     int seen[RECORDED_KINDS] = {0};
@@ -77,13 +75,10 @@ static void test_recorded_run(void **state) {
 }
 
 int main(void) {
-    if (system("gnuplot --version >/dev/null 2>&1") != 0) {
-        printf("skipped: no gnuplot here (ci/setup installs it)\n");
+    if (!gnuplot_here())
         return 77;
-    }
-    scratch_make(folder, sizeof folder);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_recorded_run)};
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    scratch_remove(folder);
-    return failed;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recorded_run),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_drop);
 }

@@ -16,19 +16,12 @@
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 enum { PATH = 128 };
-static char scratch[64], out[PATH];
+static char out[PATH];
 
 static int make_folder(void **state) {
-    (void)state;
-    scratch_make(scratch, sizeof scratch);
+    const int failed = scratch_make(state);
     snprintf(out, sizeof out, "%s/out", scratch);
-    return 0;
-}
-
-static int drop_folder(void **state) {
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
+    return failed;
 }
 
 static json_t *read_json(const char *name) {
@@ -377,7 +370,7 @@ static void test_no_kernels_for_the_device(void **state) {
     fake_close(&fake);
 }
 
-#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, drop_folder)
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, scratch_drop)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -221,8 +221,6 @@ static void test_refused(void **state) {
     }
 }
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 /* --list shows what --sweep runs; costs stand before names, sums in lines that begin with '#'. */
 static void test_list(void **state) {
     (void)state;
@@ -265,39 +263,33 @@ static void test_list(void **state) {
     assert_int_equal(lines, cells);
     program_free(&run);
     program_free(&names);
-    run = program_run(WORDS("--list", "--profile", "smoke", "--device", "cpu", "--profile-dir",
-                            TOPP_SOURCE_DIR "/profiles", "--shard", "1/100"));
-    assert_int_equal(run.exit_code, 2);
-    assert_non_null(strstr(run.errors, "at most"));
-    program_free(&run);
+    program_expect("too many parts",
+                   WORDS("--list", "--profile", "smoke", "--device", "cpu", "--profile-dir",
+                         TOPP_SOURCE_DIR "/profiles", "--shard", "1/100"),
+                   2, "at most");
 }
 
 /* A part's receipt is verified as what it is. */
 static void test_verify(void **state) {
     (void)state;
-    char scratch[64], out[96], receipt[128];
-    scratch_make(scratch, sizeof scratch);
+    char out[96], receipt[128];
     snprintf(out, sizeof out, "%s/out", scratch);
     snprintf(receipt, sizeof receipt, "%s/receipt.json", out);
-    struct program_run run =
-        program_run(WORDS("--sweep", "--profile", "smoke", "--device", "cpu", "--profile-dir",
-                          TOPP_SOURCE_DIR "/profiles", "--filter", "exact/.*vocab:1000",
-                          "--gate-only", "--shard", "2/2", "--out", out));
-    if (run.exit_code != 0)
-        fail_msg("ends with %d: %s", run.exit_code, run.errors);
-    program_free(&run);
-    run = program_run(WORDS("--verify", receipt));
+    program_expect("the sweep",
+                   WORDS("--sweep", "--profile", "smoke", "--device", "cpu", "--profile-dir",
+                         TOPP_SOURCE_DIR "/profiles", "--filter", "exact/.*vocab:1000",
+                         "--gate-only", "--shard", "2/2", "--out", out),
+                   0, NULL);
+    struct program_run run = program_run(WORDS("--verify", receipt));
     if (run.exit_code != 0 || strstr(run.output, " 0 changed") == NULL)
         fail_msg("--verify: %d: %s", run.exit_code, run.output);
     program_free(&run);
     /* The same folder for another part is another run. */
-    run = program_run(WORDS("--sweep", "--profile", "smoke", "--device", "cpu", "--profile-dir",
-                            TOPP_SOURCE_DIR "/profiles", "--filter", "exact/.*vocab:1000",
-                            "--gate-only", "--shard", "1/2", "--out", out));
-    assert_int_equal(run.exit_code, 2);
-    assert_non_null(strstr(run.errors, "shard"));
-    program_free(&run);
-    scratch_remove(scratch);
+    program_expect("another part",
+                   WORDS("--sweep", "--profile", "smoke", "--device", "cpu", "--profile-dir",
+                         TOPP_SOURCE_DIR "/profiles", "--filter", "exact/.*vocab:1000",
+                         "--gate-only", "--shard", "1/2", "--out", out),
+                   2, "shard");
 }
 
 int main(void) {
@@ -306,5 +298,5 @@ int main(void) {
         cmocka_unit_test(test_refused),  cmocka_unit_test(test_list),
         cmocka_unit_test(test_verify),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_drop);
 }

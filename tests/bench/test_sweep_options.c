@@ -15,11 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 enum { PATH = 160 };
 
-static char scratch[64], profiles[PATH], out[PATH], rows[PATH], small[PATH], broken[PATH];
+static char profiles[PATH], out[PATH], rows[PATH], small[PATH], broken[PATH];
 
 static const char profile_text[] =
     "{\"schema\": \"topp-bench.profile/1\", \"name\": \"small\", \"device\": \"cpu\",\n"
@@ -33,11 +31,10 @@ static const char profile_text[] =
     "   \"vocab\": [300], \"batch\": [2], \"p\": [0.5, 0.9]}]}\n";
 
 static int make_all(void **state) {
-    (void)state;
     struct family family;
     struct logits logits = {0};
     struct tb_error error = TB_ERROR_INIT;
-    scratch_make(scratch, sizeof scratch);
+    assert_int_equal(scratch_make(state), 0);
     snprintf(profiles, sizeof profiles, "%s/profiles", scratch);
     snprintf(small, sizeof small, "%s/profiles/small.json", scratch);
     snprintf(broken, sizeof broken, "%s/broken.json", scratch);
@@ -54,21 +51,11 @@ static int make_all(void **state) {
     return 0;
 }
 
-static int drop_all(void **state) {
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
-}
-
 /* Exit code, and what standard error says; no output folder is left. */
 static void refuse(const char *name, int exit_code, const char *says, const char *const *words) {
-    struct program_run run = program_run(words);
-    if (run.exit_code != exit_code || !strstr(run.errors, says))
-        fail_msg("%s: ends with %d, not %d saying '%s': %s", name, run.exit_code, exit_code, says,
-                 run.errors);
+    program_expect(name, words, exit_code, says);
     if (file_exists(out))
         fail_msg("%s: left %s", name, out);
-    program_free(&run);
 }
 
 static void test_refused_before_work(void **state) {
@@ -148,15 +135,12 @@ static json_t *sweep(const char *name, const char *option, const char *value) {
         words[count++] = option;
     if (value)
         words[count++] = value;
-    struct program_run run = program_run(words);
-    if (run.exit_code != 0)
-        fail_msg("%s: ends with %d: %s", name, run.exit_code, run.errors);
-    program_free(&run);
+    program_expect(name, words, 0, NULL);
     snprintf(path, sizeof path, "%s/results.json", out);
     json_t *results = json_load_file(path, 0, NULL);
     assert_non_null(results);
     snprintf(path, sizeof path, "%s/receipt.json", out);
-    run = program_run(WORDS("--verify", path));
+    struct program_run run = program_run(WORDS("--verify", path));
     if (run.exit_code != 0)
         fail_msg("%s: --verify ends with %d: %s", name, run.exit_code, run.output);
     program_free(&run);
@@ -226,15 +210,12 @@ static void test_bfloat16(void **state) {
     snprintf(copy, sizeof copy, "%s/half.npy", out);
     snprintf(receipt, sizeof receipt, "%s/receipt.json", out);
     file_write(half, bytes, sizeof bytes);
-    struct program_run run = program_run(WORDS("--sweep", "--profile", small, "--device", "cpu",
-                                               "--input", half, "--bfloat16", "--out", out));
-    if (run.exit_code != 0)
-        fail_msg("ends with %d: %s", run.exit_code, run.errors);
-    program_free(&run);
+    program_expect("the sweep",
+                   WORDS("--sweep", "--profile", small, "--device", "cpu", "--input", half,
+                         "--bfloat16", "--out", out),
+                   0, NULL);
     assert_true(file_exists(copy));
-    run = program_run(WORDS("--verify", receipt));
-    assert_int_equal(run.exit_code, 0);
-    program_free(&run);
+    program_expect("--verify", WORDS("--verify", receipt), 0, NULL);
     clear_out();
 }
 
@@ -269,5 +250,5 @@ int main(void) {
         cmocka_unit_test(test_bfloat16),
         cmocka_unit_test(test_device),
     };
-    return cmocka_run_group_tests(tests, make_all, drop_all);
+    return cmocka_run_group_tests(tests, make_all, scratch_drop);
 }

@@ -16,11 +16,10 @@
 #include <string.h>
 
 #define CAPTURED TOPP_SOURCE_DIR "/profiles/captured/smollm2_135m_decode.npy"
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 enum { VOCAB = 1000, ROWS = 70, PATH = 256 };
 
-static char scratch[PATH], input[PATH + 32], output[PATH + 32], masked[PATH + 32];
+static char input[PATH + 32], output[PATH + 32], masked[PATH + 32];
 
 /* Rows 3 (NaN), 5 (+inf), 8 (only -inf) are hostile, row 2 has masked tokens. */
 static void make_rows(struct logits *logits, bool hostile) {
@@ -51,27 +50,12 @@ static void read_rows(const char *path, struct logits *logits) {
         fail_msg("%s: %s", path, error.message);
 }
 
-static int make_scratch(void **state) {
-    (void)state;
-    scratch_make(scratch, sizeof scratch);
+static int make_paths(void **state) {
+    const int failed = scratch_make(state);
     snprintf(input, sizeof input, "%s/rows.npy", scratch);
     snprintf(output, sizeof output, "%s/out.npy", scratch);
     snprintf(masked, sizeof masked, "%s/masked.npy", scratch);
-    return 0;
-}
-
-static int drop_scratch(void **state) {
-    (void)state;
-    scratch_remove(scratch);
-    return 0;
-}
-
-static void expect(const char *name, struct program_run run, int exit_code, const char *says) {
-    if (run.exit_code != exit_code)
-        fail_msg("%s: exit code %d, not %d: %s", name, run.exit_code, exit_code, run.errors);
-    if (says && !strstr(run.errors, says))
-        fail_msg("%s: does not say '%s' but: %s", name, says, run.errors);
-    program_free(&run);
+    return failed;
 }
 
 /* Each ends with 2 before any work and leaves no output. */
@@ -86,29 +70,29 @@ static void test_refused(void **state) {
     snprintf(truncated, sizeof truncated, "%s/truncated.npy", scratch);
     snprintf(missing_dir, sizeof missing_dir, "%s/none/out.npy", scratch);
     file_write(truncated, bytes, length - 3);
-    expect("truncated", program_run(WORDS("--oracle", truncated, "--p", "0.9")), 2, truncated);
+    program_expect("truncated", WORDS("--oracle", truncated, "--p", "0.9"), 2, truncated);
     file_write(truncated, bytes, 9);
-    expect("cut header", program_run(WORDS("--oracle", truncated, "--p", "0.9")), 2, truncated);
-    expect("no npy", program_run(WORDS("--oracle", "/dev/null", "--p", "0.9")), 2, "/dev/null");
-    expect("no file", program_run(WORDS("--oracle", output, "--p", "0.9")), 2, output);
-    expect("unknown kernel",
-           program_run(WORDS("--apply", "exakt", "--device", "cpu", "--input", input, "--p", "0.9",
-                             "--out", output)),
-           2, "no top-p kernel 'exakt'");
-    expect("output folder",
-           program_run(WORDS("--apply", "exact", "--device", "cpu", "--input", input, "--p", "0.9",
-                             "--out", missing_dir)),
-           2, missing_dir);
-    expect("output is a folder",
-           program_run(WORDS("--apply", "exact", "--device", "cpu", "--input", input, "--p", "0.9",
-                             "--out", scratch)),
-           2, "is a folder");
-    expect("mask-out folder",
-           program_run(WORDS("--oracle", input, "--p", "0.9", "--mask-out", missing_dir)), 2,
-           missing_dir);
-    expect("unknown option", program_run(WORDS("--sweep", "--fast")), 2, "--fast");
-    expect("missing value", program_run(WORDS("--sweep", "--seed")), 2, "--seed");
-    expect("no mode", program_run((const char *const[]){NULL}), 2, "--sweep");
+    program_expect("cut header", WORDS("--oracle", truncated, "--p", "0.9"), 2, truncated);
+    program_expect("no npy", WORDS("--oracle", "/dev/null", "--p", "0.9"), 2, "/dev/null");
+    program_expect("no file", WORDS("--oracle", output, "--p", "0.9"), 2, output);
+    program_expect("unknown kernel",
+                   WORDS("--apply", "exakt", "--device", "cpu", "--input", input, "--p", "0.9",
+                         "--out", output),
+                   2, "no top-p kernel 'exakt'");
+    program_expect("output folder",
+                   WORDS("--apply", "exact", "--device", "cpu", "--input", input, "--p", "0.9",
+                         "--out", missing_dir),
+                   2, missing_dir);
+    program_expect("output is a folder",
+                   WORDS("--apply", "exact", "--device", "cpu", "--input", input, "--p", "0.9",
+                         "--out", scratch),
+                   2, "is a folder");
+    program_expect("mask-out folder",
+                   WORDS("--oracle", input, "--p", "0.9", "--mask-out", missing_dir), 2,
+                   missing_dir);
+    program_expect("unknown option", WORDS("--sweep", "--fast"), 2, "--fast");
+    program_expect("missing value", WORDS("--sweep", "--seed"), 2, "--seed");
+    program_expect("no mode", (const char *const[]){NULL}, 2, "--sweep");
     assert_false(file_exists(output));
     free(bytes);
     logits_free(&logits);
@@ -180,10 +164,11 @@ static void test_oracle_lines(void **state) {
 
 static void test_output_fails(void **state) {
     (void)state;
-    expect("full disk", program_run_to(WORDS("--oracle", CAPTURED, "--p", "0.9"), "/dev/full"), 2,
-           "standard output could not be written");
-    expect("full disk, variants", program_run_to(WORDS("--variants"), "/dev/full"), 2,
-           "standard output could not be written");
+    program_ended("full disk",
+                  program_run_to(WORDS("--oracle", CAPTURED, "--p", "0.9"), "/dev/full"), 2,
+                  "standard output could not be written");
+    program_ended("full disk, variants", program_run_to(WORDS("--variants"), "/dev/full"), 2,
+                  "standard output could not be written");
 }
 
 /* How many of a row are kept; fails on a value that is neither the input's nor -inf. */
@@ -208,8 +193,8 @@ static void test_apply_kernels(void **state) {
     size_t count;
     make_rows(&logits, false);
     write_rows(&logits);
-    expect("mask-out", program_run(WORDS("--oracle", input, "--p", "0.9", "--mask-out", masked)), 0,
-           NULL);
+    program_expect("mask-out", WORDS("--oracle", input, "--p", "0.9", "--mask-out", masked), 0,
+                   NULL);
     read_rows(masked, &reference);
     const struct topp_variant *const *variants = topp_variants(&count);
     int applied = 0;
@@ -218,10 +203,10 @@ static void test_apply_kernels(void **state) {
         struct logits result = {0};
         if (variants[i]->device != KERNEL_DEVICE_CPU)
             continue;
-        expect(name,
-               program_run(WORDS("--apply", name, "--device", "cpu", "--input", input, "--p", "0.9",
-                                 "--out", output)),
-               0, "device: cpu");
+        program_ended(name,
+                      program_run(WORDS("--apply", name, "--device", "cpu", "--input", input, "--p",
+                                        "0.9", "--out", output)),
+                      0, "device: cpu");
         read_rows(output, &result);
         for (int r = 0; r < ROWS; r++) {
             const float *row = logits.data + r * VOCAB;
@@ -275,7 +260,7 @@ static void test_bfloat16(void **state) {
     bytes[127] = '\n';
     memcpy(bytes + 128, data, sizeof data);
     file_write(input, bytes, 134);
-    expect("without the flag", program_run(WORDS("--oracle", input, "--p", "1")), 2, input);
+    program_expect("without the flag", WORDS("--oracle", input, "--p", "1"), 2, input);
     struct program_run run = program_run(WORDS("--oracle", input, "--p", "1", "--bfloat16"));
     assert_int_equal(run.exit_code, 0);
     assert_non_null(strstr(run.output, "\"kept\": 2, "));
@@ -308,5 +293,5 @@ int main(void) {
         cmocka_unit_test(test_apply_kernels), cmocka_unit_test(test_apply_hostile),
         cmocka_unit_test(test_bfloat16),      cmocka_unit_test(test_lists),
     };
-    return cmocka_run_group_tests(tests, make_scratch, drop_scratch);
+    return cmocka_run_group_tests(tests, make_paths, scratch_drop);
 }

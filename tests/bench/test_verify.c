@@ -16,11 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 enum { PATH = 320, ROWS = 4, VOCAB = 300, MOST_LEAVES = 4096 };
 
-static char scratch[64], profiles[128], profile[128], captured[128], out[128];
+static char profiles[128], profile[128], captured[128], out[128];
 static char receipt_path[PATH], results_path[PATH];
 static json_t *receipt, *results; /* as the sweep left them */
 
@@ -47,34 +45,24 @@ static void write_json(const char *path, const json_t *json) {
     assert_int_equal(json_dump_file(json, path, JSON_INDENT(1) | JSON_REAL_PRECISION(17)), 0);
 }
 
-/* Everything as the sweep left it, from copies kept beside. */
-static void restore(void) {
+static void copy_files(const char *from, const char *to) {
     static const char *const files[] = {"receipt.json", "results.json", "results.tsv",
                                         "benchmark.json"};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        char kept[PATH + 32], path[PATH + 32];
+        char source[PATH + 32], target[PATH + 32];
         size_t length;
-        snprintf(kept, sizeof kept, "%s/kept-%s", scratch, files[i]);
-        snprintf(path, sizeof path, "%s/%s", out, files[i]);
-        char *bytes = file_text(kept, &length);
-        file_write(path, bytes, length);
+        snprintf(source, sizeof source, "%s/%s", from, files[i]);
+        snprintf(target, sizeof target, "%s/%s", to, files[i]);
+        char *bytes = file_text(source, &length);
+        file_write(target, bytes, length);
         free(bytes);
     }
-    file_write(profile, tiny, sizeof tiny - 1);
 }
 
-static void keep(void) {
-    static const char *const files[] = {"receipt.json", "results.json", "results.tsv",
-                                        "benchmark.json"};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        char kept[PATH + 32], path[PATH + 32];
-        size_t length;
-        snprintf(kept, sizeof kept, "%s/kept-%s", scratch, files[i]);
-        snprintf(path, sizeof path, "%s/%s", out, files[i]);
-        char *bytes = file_text(path, &length);
-        file_write(kept, bytes, length);
-        free(bytes);
-    }
+/* Everything as the sweep left it, from the copies in scratch. */
+static void restore(void) {
+    copy_files(scratch, out);
+    file_write(profile, tiny, sizeof tiny - 1);
 }
 
 static void write_captured(float first) {
@@ -91,8 +79,7 @@ static void write_captured(float first) {
 }
 
 static int sweep_once(void **state) {
-    (void)state;
-    scratch_make(scratch, sizeof scratch);
+    assert_int_equal(scratch_make(state), 0);
     snprintf(profiles, sizeof profiles, "%s/profiles", scratch);
     snprintf(profile, sizeof profile, "%s/profiles/tiny.json", scratch);
     snprintf(captured, sizeof captured, "%s/profiles/captured/rows.npy", scratch);
@@ -104,12 +91,11 @@ static int sweep_once(void **state) {
     assert_int_equal(system(folder), 0);
     file_write(profile, tiny, sizeof tiny - 1);
     write_captured(0.0f);
-    struct program_run run = program_run(WORDS("--sweep", "--profile", "tiny", "--profile-dir",
-                                               profiles, "--device", "cpu", "--out", out));
-    if (run.exit_code != 0)
-        fail_msg("the sweep ended with %d: %s", run.exit_code, run.errors);
-    program_free(&run);
-    keep();
+    program_expect("the sweep",
+                   WORDS("--sweep", "--profile", "tiny", "--profile-dir", profiles, "--device",
+                         "cpu", "--out", out),
+                   0, NULL);
+    copy_files(out, scratch);
     receipt = json_load_file(receipt_path, 0, NULL);
     results = json_load_file(results_path, 0, NULL);
     assert_non_null(receipt);
@@ -118,11 +104,9 @@ static int sweep_once(void **state) {
 }
 
 static int drop_all(void **state) {
-    (void)state;
     json_decref(receipt);
     json_decref(results);
-    scratch_remove(scratch);
-    return 0;
+    return scratch_drop(state);
 }
 
 /* Runs --verify; fails unless it ends with exit_code and prints says (NULL: anything). */
