@@ -13,9 +13,11 @@ enum {
     ORACLE_NS = 35,       /* sorting, weights, exact sum: once for all p */
     JUDGE_NS = 20,        /* one kernel's output brought back, judged and hashed */
     CPU_CALL_NS = 8,      /* one kernel on the CPU */
-    CUDA_CALL_NS = 20000, /* one kernel on a GPU, and 1 ns for CUDA_CALL_LOGITS of its logits */
-    CUDA_CALL_LOGITS = 16,
-    CUDA_BLOCK_NS = 8000000,  /* tracing on and off, records, the pass by events */
+    CUDA_CALL_NS = 32000, /* one kernel on a GPU, and 1 ns for CUDA_CALL_LOGITS of its logits */
+    CUDA_CALL_LOGITS = 36,
+    CUDA_CALLS = 2,           /* of a block, for each of its least samples */
+    CUDA_BLOCK_NS = 11000000, /* tracing on and off, records, the pass by events */
+    CUDA_HOST = 3,            /* a GPU's host takes a third of the host's time above */
     STATISTIC_NS = 100000000, /* any statistic, apart from its noises */
 };
 
@@ -59,16 +61,20 @@ static int64_t gate_ns(const struct plan *plan, size_t at, bool cuda) {
     if (gated_before(plan, at))
         return 0;
     const bool twice = cell->kind == CELL_TOPP && !strcmp(cell->topp->contract, "conservative");
-    return elements_of(cell) * JUDGE_NS + cell->draws * (twice ? 2 : 1) * call_ns(cell, cuda);
+    return elements_of(cell) * JUDGE_NS / (cuda ? CUDA_HOST : 1) +
+           cell->draws * (twice ? 2 : 1) * call_ns(cell, cuda);
 }
 
-/* A block ends at its time limit, or once it has max_samples; each draw is called at least once. */
+/* A block ends at its time limit, or once it has max_samples; each draw is called at least once. On
+ * a GPU most end by their precision at the least samples, and as many calls again warm up, are
+ * counted, or are timed by events. */
 static int64_t time_ns(const struct plan *plan, const struct cell *cell, bool cuda) {
     const struct timing_settings *timing = &plan->timing;
     if (!cell->timed)
         return 0;
     const int64_t call = call_ns(cell, cuda);
-    const int64_t least = call * cell->draws, most = call * timing->max_samples;
+    const int64_t calls = cuda ? CUDA_CALLS * timing->min_samples : timing->max_samples;
+    const int64_t least = call * cell->draws, most = call * calls;
     int64_t block = (int64_t)(timing->block_seconds * 1e9);
     if (block > most || block <= 0)
         block = most;
@@ -90,7 +96,8 @@ void shard_costs(const struct plan *plan, int64_t *cost_ns) {
             greatest = 0;
         }
         if (elements_of(cell) > greatest) { /* most draws of a cell of this input */
-            cost_ns[first] += (elements_of(cell) - greatest) * (INPUT_NS + ORACLE_NS);
+            cost_ns[first] +=
+                (elements_of(cell) - greatest) * (INPUT_NS + ORACLE_NS) / (cuda ? CUDA_HOST : 1);
             greatest = elements_of(cell);
         }
     }

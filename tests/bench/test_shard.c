@@ -177,12 +177,18 @@ static void test_known_parts(void **state) {
     (void)state;
     static const int32_t known[SYNTHETIC_INPUTS] = {3, 2, 3, 1, 2, 1, 3, 2, 1};
     static const int64_t known_ns[2] = {2264000, 1864000};
+    static const int64_t known_cuda_ns[2] = {23379332, 23245999};
     struct cell cells[SYNTHETIC_INPUTS * SYNTHETIC_KERNELS];
     int64_t cost_ns[SYNTHETIC_INPUTS * SYNTHETIC_KERNELS];
     int32_t shard_of[SYNTHETIC_INPUTS * SYNTHETIC_KERNELS];
     struct plan plan;
     struct tb_error error = TB_ERROR_INIT;
     make_synthetic(&plan, cells);
+    snprintf(plan.device, sizeof plan.device, "cuda");
+    shard_costs(&plan, cost_ns);
+    assert_int_equal(cost_ns[0], known_cuda_ns[0]);
+    assert_int_equal(cost_ns[1], known_cuda_ns[1]);
+    snprintf(plan.device, sizeof plan.device, "cpu");
     shard_costs(&plan, cost_ns);
     assert_int_equal(cost_ns[0], known_ns[0]);
     assert_int_equal(cost_ns[1], known_ns[1]);
