@@ -16,7 +16,7 @@ struct oracle_cache {
     struct oracle_identity identity;
     FILE *diagnostics;
     struct oracle_cache_counts counts;
-    bool said_unwritten;
+    bool said_unwritten, only_reads;
 };
 
 /* exp() decides the weights' last bits and differs between C libraries, and with a processor's
@@ -48,12 +48,8 @@ static enum tb_status make_folders(const char *dir, struct tb_error *error) {
     return TB_OK;
 }
 
-enum tb_status oracle_cache_open(const char *dir, const char *oracle_sha256, FILE *diagnostics,
-                                 struct oracle_cache **cache, struct tb_error *error) {
-    *cache = NULL;
-    enum tb_status status = make_folders(dir, error);
-    if (status != TB_OK)
-        return status;
+static enum tb_status make(const char *dir, const char *oracle_sha256, struct oracle_cache **cache,
+                           struct tb_error *error) {
     struct oracle_cache *made = calloc(1, sizeof *made);
     if (!made)
         return tb_fail(error, TB_NO_MEMORY, "no memory for the oracle's cache");
@@ -61,9 +57,40 @@ enum tb_status oracle_cache_open(const char *dir, const char *oracle_sha256, FIL
     snprintf(made->identity.oracle_sha256, sizeof made->identity.oracle_sha256, "%s",
              oracle_sha256);
     hash_exp(made->identity.exp_sha256);
-    made->diagnostics = diagnostics;
     *cache = made;
     return TB_OK;
+}
+
+enum tb_status oracle_cache_open(const char *dir, const char *oracle_sha256, FILE *diagnostics,
+                                 struct oracle_cache **cache, struct tb_error *error) {
+    *cache = NULL;
+    enum tb_status status = make_folders(dir, error);
+    if (status == TB_OK)
+        status = make(dir, oracle_sha256, cache, error);
+    if (status == TB_OK)
+        (*cache)->diagnostics = diagnostics;
+    return status;
+}
+
+json_t *oracle_cache_address(const struct oracle_cache *cache) {
+    return cache ? json_pack("{s:s, s:s}", "dir", cache->dir, "oracle_sha256",
+                             cache->identity.oracle_sha256)
+                 : json_null();
+}
+
+enum tb_status oracle_cache_read_at(const json_t *address, struct oracle_cache **cache,
+                                    struct tb_error *error) {
+    const char *dir = json_string_value(json_object_get(address, "dir"));
+    const char *sources = json_string_value(json_object_get(address, "oracle_sha256"));
+    *cache = NULL;
+    if (json_is_null(address))
+        return TB_OK;
+    if (!dir || !sources)
+        return tb_fail(error, TB_INTERNAL, "the oracle's cache has no address");
+    const enum tb_status status = make(dir, sources, cache, error);
+    if (status == TB_OK)
+        (*cache)->only_reads = true;
+    return status;
 }
 
 void oracle_cache_close(struct oracle_cache *cache) {
@@ -81,6 +108,23 @@ json_t *oracle_cache_to_json(const struct oracle_cache *cache) {
     return json_pack("{s:I, s:I, s:I, s:I}", "read", (json_int_t)counts->read, "computed",
                      (json_int_t)counts->computed, "damaged", (json_int_t)counts->damaged,
                      "unwritten", (json_int_t)counts->unwritten);
+}
+
+json_t *oracle_cache_take_counts(struct oracle_cache *cache) {
+    json_t *counts = oracle_cache_to_json(cache);
+    if (cache)
+        cache->counts = (struct oracle_cache_counts){0};
+    return counts;
+}
+
+void oracle_cache_add_counts(struct oracle_cache *cache, const json_t *counts) {
+    static const json_int_t most = 1000000;
+    const json_int_t read = json_integer_value(json_object_get(counts, "read"));
+    const json_int_t computed = json_integer_value(json_object_get(counts, "computed"));
+    if (!cache || read < 0 || computed < 0 || read > most || computed > most)
+        return;
+    cache->counts.read += read;
+    cache->counts.computed += computed;
 }
 
 static bool take(struct oracle_cache *cache, const struct oracle_entry *entry,
@@ -103,6 +147,8 @@ static void keep(struct oracle_cache *cache, const struct oracle_entry *entry,
     char path[ORACLE_PATH_BYTES], why[256];
     oracle_entry_path(cache->dir, entry, path);
     cache->counts.computed++;
+    if (cache->only_reads)
+        return;
     if (oracle_entry_write(path, entry, nuclei, why, sizeof why))
         return;
     cache->counts.unwritten++;

@@ -32,6 +32,17 @@ struct oracle_cache_counts oracle_cache_counts(const struct oracle_cache *cache)
 /* {"read", "computed", "damaged", "unwritten"}; null without a cache. */
 json_t *oracle_cache_to_json(const struct oracle_cache *cache);
 
+/* A second process with the same cache, which must not be trusted with what others read: a
+ * plug-in's. It takes entries and keeps none, silently. address: what such a process is told; null
+ * without a cache. read_at: *cache NULL for null; TB_INTERNAL: no address. */
+json_t *oracle_cache_address(const struct oracle_cache *cache);
+enum tb_status oracle_cache_read_at(const json_t *address, struct oracle_cache **cache,
+                                    struct tb_error *error);
+/* What it has read and computed since the last time, and adding that to those of its owner, who may
+ * be told anything. */
+json_t *oracle_cache_take_counts(struct oracle_cache *cache);
+void oracle_cache_add_counts(struct oracle_cache *cache, const json_t *counts);
+
 /* As nucleus_rows() over logits (with their sha256), p and out [batch, count]: the same figures to
  * the last bit, from the cache where it has them. cache NULL: nucleus_rows() itself. */
 enum tb_status oracle_rows(struct oracle_cache *cache, const struct logits *logits, const float *p,

@@ -1,5 +1,6 @@
 #include "bench/plugin_pool.h"
 
+#include "bench/oracle_cache.h"
 #include "bench/plugin_plan.h"
 #include "bench/worker_process.h"
 
@@ -70,11 +71,12 @@ static json_t *opening(const struct plugin_pool *pool, const struct cell *cell) 
     const struct plugin_pool_options *options = &pool->options;
     const struct plugin *plugin = plugin_of(options->set, cell);
     const int64_t cache = options->cache_bytes ? options->cache_bytes : worker_cache_bytes;
-    return json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:i, s:b, s:i, s:i, s:I, s:o}", "ask", "open",
-                     "path", plugin->path, "sha256", plugin->sha256, "captured_dir",
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:i, s:b, s:i, s:i, s:I, s:o, s:o}", "ask",
+                     "open", "path", plugin->path, "sha256", plugin->sha256, "captured_dir",
                      options->captured_dir, "gpu", options->gpu, "timer", (int)options->timer,
                      "gate_only", (int)options->gate_only, "threads", options->threads, "slices",
-                     (int)options->slices, "cache_bytes", (json_int_t)cache, "plan",
+                     (int)options->slices, "cache_bytes", (json_int_t)cache, "oracle_cache",
+                     oracle_cache_address(options->oracle_cache), "plan",
                      plugin_plan_to_json(options->plan, cell));
 }
 

@@ -7,6 +7,7 @@
 #include "bench/plugin.h"
 
 struct plugin_pool;
+struct oracle_cache;
 
 /* What a worker is told besides its plan. Everything is borrowed. */
 struct plugin_pool_options {
@@ -19,7 +20,8 @@ struct plugin_pool_options {
     int threads;
     int32_t slices;
     int64_t cache_bytes;
-    const volatile sig_atomic_t *stop; /* NULL: never */
+    const struct oracle_cache *oracle_cache; /* NULL: none; workers read it and do not write */
+    const volatile sig_atomic_t *stop;       /* NULL: never */
 };
 
 enum tb_status plugin_pool_make(const struct plugin_pool_options *options,

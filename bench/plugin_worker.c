@@ -27,6 +27,7 @@ struct worker {
     struct run_result result;
     struct run_state *state;
     struct gate_group group;
+    struct oracle_cache *oracle_cache; /* NULL: none */
     struct tb_error error;
     char captured_dir[PLUGIN_PATH_BYTES];
 };
@@ -117,6 +118,10 @@ static enum tb_status open_device(struct worker *worker, const json_t *request) 
 }
 
 static enum tb_status open_run(struct worker *worker, const json_t *request) {
+    const enum tb_status status = oracle_cache_read_at(json_object_get(request, "oracle_cache"),
+                                                       &worker->oracle_cache, &worker->error);
+    if (status != TB_OK)
+        return status;
     snprintf(worker->captured_dir, sizeof worker->captured_dir, "%s",
              text_of(request, "captured_dir"));
     worker->run =
@@ -126,7 +131,8 @@ static enum tb_status open_run(struct worker *worker, const json_t *request) {
                            .gate_only = json_is_true(json_object_get(request, "gate_only")),
                            .threads = (int)whole_of(request, "threads"),
                            .slices = (int32_t)whole_of(request, "slices"),
-                           .cache_bytes = whole_of(request, "cache_bytes")};
+                           .cache_bytes = whole_of(request, "cache_bytes"),
+                           .oracle_cache = worker->oracle_cache};
     worker->state = calloc(1, sizeof *worker->state);
     if (!worker->state)
         return tb_fail(&worker->error, TB_NO_MEMORY, "no memory for a run");
@@ -217,6 +223,7 @@ static bool is_spoilt(const struct cell_record *record) {
 static bool answer_verdict(struct worker *worker, struct cell_record *record) {
     json_t *line = verdict_line(worker->state, (size_t)(record - worker->result.cells));
     json_object_set_new(line, "last", json_boolean(is_spoilt(record)));
+    json_object_set_new(line, "oracle", oracle_cache_take_counts(worker->oracle_cache));
     return worker_answer(line) && !is_spoilt(record);
 }
 

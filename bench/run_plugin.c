@@ -19,6 +19,7 @@ static enum tb_status open_pool(struct run_state *state) {
         .threads = run->threads,
         .slices = run->slices,
         .cache_bytes = run->cache_bytes,
+        .oracle_cache = run->oracle_cache,
         .stop = run->stop};
     return state->pool ? TB_OK : plugin_pool_make(&options, &state->pool, state->error);
 }
@@ -71,6 +72,8 @@ enum tb_status run_plugin_gate(struct run_state *state, size_t cell) {
     else if (!is_line(line, "verdict", &state->plan->cells[cell]) ||
              !verdict_from_line(state, line, cell))
         not_understood(state, cell, "gated");
+    else
+        oracle_cache_add_counts(state->run->oracle_cache, json_object_get(line, "oracle"));
     json_decref(line);
     return status;
 }

@@ -352,6 +352,45 @@ static void test_read_only(void **state) {
     assert_int_equal(chmod(dir, 0755), 0);
 }
 
+/* A plug-in's process finds the entries, keeps none, and its counts become the owner's. */
+static void test_reader(void **state) {
+    (void)state;
+    struct oracle_cache *owner, *reader;
+    struct nucleus out[BATCH * P_COUNT];
+    struct tb_error error = TB_ERROR_INIT;
+    assert_int_equal(oracle_cache_open(dir, sources, NULL, &owner, &error), TB_OK);
+    json_t *address = oracle_cache_address(owner);
+    for (int round = 0; round < 2; round++) { /* before and after the owner kept its entries */
+        assert_int_equal(oracle_cache_read_at(address, &reader, &error), TB_OK);
+        assert_int_equal(oracle_rows(reader, &logits, p, P_COUNT, 1, out, &error), TB_OK);
+        for (int i = 0; i < BATCH * P_COUNT; i++)
+            assert_true(same(&out[i], &plain[i]));
+        expect("reader", oracle_cache_counts(reader), round * P_COUNT, (1 - round) * P_COUNT, 0, 0);
+        json_t *counts = oracle_cache_take_counts(reader);
+        oracle_cache_add_counts(owner, counts);
+        json_decref(counts);
+        expect("taken", oracle_cache_counts(reader), 0, 0, 0, 0);
+        oracle_cache_close(reader);
+        if (round == 0) {
+            assert_int_equal(files_under(dir, NULL), 0);
+            expect("filled", ask("filled", sources, NULL), 0, P_COUNT, 0, 0);
+        }
+    }
+    expect("owner", oracle_cache_counts(owner), P_COUNT, P_COUNT, 0, 0);
+    json_t *lie = json_pack("{s:i, s:I}", "read", -1, "computed", (json_int_t)INT64_MAX);
+    oracle_cache_add_counts(owner, lie);
+    expect("a lie", oracle_cache_counts(owner), P_COUNT, P_COUNT, 0, 0);
+    json_decref(lie);
+    json_decref(address);
+    oracle_cache_close(owner);
+
+    json_t *none = oracle_cache_address(NULL);
+    assert_int_equal(oracle_cache_read_at(none, &reader, &error), TB_OK);
+    assert_null(reader);
+    json_decref(none);
+    assert_int_equal(oracle_cache_read_at(NULL, &reader, &error), TB_INTERNAL);
+}
+
 /* Several processes fill one folder at the same time, and each finds what it should. */
 static void test_concurrent(void **state) {
     (void)state;
@@ -398,6 +437,7 @@ int main(void) {
         cmocka_unit_test_setup(test_damaged, fresh_dir),
         cmocka_unit_test_setup(test_unwritable, fresh_dir),
         cmocka_unit_test_setup(test_read_only, fresh_dir),
+        cmocka_unit_test_setup(test_reader, fresh_dir),
         cmocka_unit_test_setup(test_concurrent, fresh_dir),
     };
     return cmocka_run_group_tests(tests, make_all, drop_all);

@@ -304,8 +304,21 @@ def test_kinds(scene):
     # A printed name is a case.
     name = kinds["ids"]["name"]
     scene.sweep("one", "--plugin", library, "--case", name, profile="kinds.json", code=0)
+    cached_oracle(scene, library)
     verify(scene, library)
     resume_other_library(scene)
+
+
+def cached_oracle(scene, library):
+    """The oracle's cache is read in a plug-in's process, and written by this program alone."""
+    folder = os.path.join(scene.folder, "oracle")
+    words = ("--plugin", library, "--gate-only", "--oracle-cache", folder, "--force", "--filter")
+    for kernels, read, computed, kept in (("probabilities", 0, 4, 0), ("exact|probabilities", 2, 4, 2)):
+        scene.sweep("cached", *words, f"/({kernels})/", profile="kinds.json", code=0)
+        counts = scene.results("cached")["run"]["oracle_cache"]
+        need(f"{kernels}: counts of the oracle's cache",
+             counts == {"read": read, "computed": computed, "damaged": 0, "unwritten": 0}, counts)
+        need(f"{kernels}: entries", sum(len(files) for _, _, files in os.walk(folder)) == kept)
 
 
 def verify(scene, library):
