@@ -35,7 +35,7 @@ def check(what, condition, shown=""):
 
 def need(what, condition, shown=""):
     if not holds(what, condition):
-        raise AssertionError(f"{what}: {shown}")
+        raise AssertionError(f"{what}: {shown}" if shown != "" else what)
 
 
 @contextlib.contextmanager
