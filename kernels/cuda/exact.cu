@@ -37,19 +37,21 @@ static cudaLaunchConfig_t exact_config(const struct exact_kernel *kernel, int64_
 
 static cudaError_t exact_prepare_kernel(const struct exact_kernel *kernel,
                                         const struct exact_device *device, int major) {
-    cudaError_t error = cudaFuncSetAttribute(
-        kernel->single, cudaFuncAttributeMaxDynamicSharedMemorySize, device->shared_bytes);
+    cudaError_t error =
+        cudaFuncSetAttribute((const void *)kernel->single,
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, device->shared_bytes);
     if (error || major < 9)
         return error;
-    const void *const clustered[] = {kernel->cluster, kernel->quick};
+    exact_function *const clustered[] = {kernel->cluster, kernel->quick};
     for (int i = 0; i < 2 && !error; i++) {
-        if (!clustered[i])
+        const void *const function = (const void *)clustered[i];
+        if (!function)
             continue;
-        error = cudaFuncSetAttribute(clustered[i], cudaFuncAttributeMaxDynamicSharedMemorySize,
+        error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      device->shared_bytes);
         if (!error)
-            error = cudaFuncSetAttribute(clustered[i],
-                                         cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+            error =
+                cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
     }
     return error;
 }
@@ -68,8 +70,8 @@ static cudaError_t exact_ask(int index, struct exact_device *device) {
         cudaLaunchAttribute attribute;
         const cudaLaunchConfig_t config = exact_config(
             &exact_kernel_long, ranks, (size_t)device->shared_bytes, ranks, &attribute, NULL);
-        if (cudaOccupancyMaxActiveClusters(&device->clusters[ranks], exact_kernel_long.cluster,
-                                           &config)) {
+        if (cudaOccupancyMaxActiveClusters(&device->clusters[ranks],
+                                           (const void *)exact_kernel_long.cluster, &config)) {
             device->clusters[ranks] = 0;
             (void)cudaGetLastError();
         }
@@ -125,7 +127,7 @@ static size_t exact_workspace_size(const struct topp_problem *problem) {
 /* Cuts the row into chunks and picks the kernel. Returns the shared memory of a block, in bytes. */
 static size_t exact_cut(const struct exact_device *device, const struct topp_problem *problem,
                         struct exact_args *args, const struct exact_kernel **kernel,
-                        const void **function) {
+                        exact_function **function) {
     const int64_t short_most = 4096; /* vectors */
     const bool aligned =
         (uintptr_t)problem->logits % 16 == 0 && (problem->stride % 4 == 0 || problem->batch == 1);
@@ -150,7 +152,7 @@ static int exact_start(const struct topp_problem *problem, void *workspace, size
                        void *stream, bool portable) {
     const struct exact_device *device;
     const struct exact_kernel *kernel;
-    const void *function;
+    exact_function *function;
     struct exact_args args = {};
     cudaLaunchAttribute attribute;
     if (problem->vocab > INT32_MAX - 64 * 1024)
@@ -174,8 +176,7 @@ static int exact_start(const struct topp_problem *problem, void *workspace, size
     const size_t shared = exact_cut(device, problem, &args, &kernel, &function);
     const cudaLaunchConfig_t config = exact_config(kernel, problem->batch * args.ranks, shared,
                                                    args.ranks, &attribute, (cudaStream_t)stream);
-    void *parameters[] = {&args};
-    return (int)cudaLaunchKernelExC(&config, function, parameters);
+    return (int)cudaLaunchKernelEx(&config, function, args);
 }
 
 static int exact_launch(const struct topp_problem *problem, void *workspace, size_t workspace_bytes,

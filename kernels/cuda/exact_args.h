@@ -25,9 +25,10 @@ struct exact_args {
 };
 
 /* The kernel for one number of threads a block. */
+typedef void exact_function(struct exact_args args);
 struct exact_kernel {
-    const void *single, *cluster; /* without clusters, with */
-    const void *quick;            /* with clusters, the short way first; NULL if there is none */
+    exact_function *single, *cluster; /* without clusters, with */
+    exact_function *quick;            /* with clusters, the short way first; or NULL */
     int32_t threads;
     /* Shared memory besides the row's cache, in bytes: fixed, for each block of the row, if wide,
      * if quick. */

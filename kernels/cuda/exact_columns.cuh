@@ -142,7 +142,8 @@ static __device__ __forceinline__ uint32_t quick_place(const struct quick_level 
     if (!kKeys)
         return (level->base - step.order) >> level->shift;
     const int32_t key = exact_key(x);
-    return key < level->least ? QUICK_BINS : (level->base - (uint32_t)key) >> level->shift;
+    return key < level->least ? (uint32_t)QUICK_BINS
+                              : (level->base - (uint32_t)key) >> level->shift;
 }
 
 /* Calls visit(vector, v) for the chunk's vectors of this thread: at most four. */
@@ -154,13 +155,9 @@ static __device__ __forceinline__ void quick_each(const struct exact_chunk *chun
         visit(cache[v], v);
 }
 
-static __device__ __forceinline__ void quick_red(uint32_t address, uint32_t value) {
-    asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
-}
-
 /* Columns of even and odd levels: the odd ones over the general way's sums. */
 static __device__ __forceinline__ uint32_t *quick_columns(struct quick_shared *q, int number) {
-    return number & 1 ? (uint32_t *)exact_memory : q->columns;
+    return number & 1 ? (uint32_t *)exact_memory() : q->columns;
 }
 static_assert(sizeof(((struct quick_shared *)0)->columns) <=
                   2 * sizeof(((struct exact_shared *)0)->low),
@@ -171,7 +168,7 @@ template <bool kKeys, bool kCount>
 static __device__ __forceinline__ void
 quick_sum(const struct quick_shared *q, const struct exact_chunk *chunk,
           const struct quick_level *level, uint32_t *columns) {
-    const uint32_t column = (uint32_t)__cvta_generic_to_shared(columns + exact_lane());
+    const ptx_shared column = ptx_shared_of(columns + exact_lane());
     quick_each(chunk, [&](float4 x, int32_t) {
         const float values[4] = {x.x, x.y, x.z, x.w};
         uint32_t fixed[4], place[4];
@@ -186,9 +183,9 @@ quick_sum(const struct quick_shared *q, const struct exact_chunk *chunk,
         for (int j = 0; j < 4; j++) { /* atomics last: no load moves up across them */
             if (place[j] >= QUICK_BINS)
                 continue;
-            quick_red(column + 256 * place[j], fixed[j] & 0xffff);
+            ptx_add(column + 256 * place[j], fixed[j] & 0xffff);
             if (!kCount)
-                quick_red(column + 256 * place[j] + 128, fixed[j] >> 16);
+                ptx_add(column + 256 * place[j] + 128, fixed[j] >> 16);
         }
     });
     __syncthreads();
@@ -214,34 +211,9 @@ static __device__ __forceinline__ void quick_add_up(struct quick_shared *q,
 }
 
 static __device__ __forceinline__ void quick_barriers_init(struct quick_shared *q) {
-#if __CUDA_ARCH__ >= 900
     for (int i = 0; i < 2; i++)
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(
-                         (uint32_t)__cvta_generic_to_shared(&q->barrier[i]))
-                     : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
-    (void)q;
-}
-
-/* 16 bytes to address `to` of this block, as it is in block `rank`, counted by its mbarrier: the
- * quickest for messages this short. */
-static __device__ __forceinline__ void quick_put(void *to, uint4 value, uint64_t *barrier,
-                                                 int32_t rank) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{\n"
-        ".reg .b32 there, peer;\n"
-        "mapa.shared::cluster.u32 there, %0, %2;\n"
-        "mapa.shared::cluster.u32 peer, %1, %2;\n"
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [there], {%3, %4, %5, "
-        "%6}, [peer];\n"
-        "}" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-        "r"((uint32_t)__cvta_generic_to_shared(barrier)), "r"(rank), "r"(value.x), "r"(value.y),
-        "r"(value.z), "r"(value.w)
-        : "memory");
-#endif
-    (void)to, (void)value, (void)barrier, (void)rank;
+        ptx_barrier_init(&q->barrier[i], 1);
+    ptx_barrier_init_release();
 }
 
 /* Exchange number `number`, from 0: sends q->out to all blocks and waits for theirs. They come in
@@ -252,18 +224,13 @@ quick_exchange(struct quick_shared *q, const struct exact_chunk *chunk, int numb
                uint32_t bytes) {
     const int32_t ranks = chunk->args->ranks, rank = threadIdx.x / 32;
     const int turn = number & 1;
-#if __CUDA_ARCH__ >= 900
     if (threadIdx.x == 0)
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                         (uint32_t)__cvta_generic_to_shared(&q->barrier[turn])),
-                     "r"(bytes * ranks)
-                     : "memory");
-#endif
-    if (rank < ranks) /* a warp for each block */
+        ptx_barrier_expect(&q->barrier[turn], bytes * ranks);
+    if (rank < ranks) /* a warp for each block: the quickest for messages this short */
         for (uint32_t i = exact_lane(); i < bytes / 16; i += 32)
-            quick_put((uint4 *)&q->in[turn][chunk->rank] + i, ((const uint4 *)&q->out)[i],
-                      &q->barrier[turn], rank);
-    exact_wait_for(&q->barrier[turn], number >> 1 & 1);
+            ptx_peer_store_async((uint4 *)&q->in[turn][chunk->rank] + i,
+                                 ((const uint4 *)&q->out)[i], &q->barrier[turn], rank);
+    ptx_barrier_wait(&q->barrier[turn], number >> 1 & 1);
     return q->in[turn];
 }
 

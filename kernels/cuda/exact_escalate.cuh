@@ -150,7 +150,7 @@ exact_gather_row(const struct exact_solver *solver, const struct exact_bracket *
             return;
         key_min = min(key_min, key);
         key_max = max(key_max, key);
-        if (*(volatile int32_t *)&s->count > EXACT_SHORT_LIST) { /* only the count matters */
+        if (ptx_peek(&s->count) > EXACT_SHORT_LIST) { /* only the count matters */
             unlisted++;
             return;
         }

@@ -180,13 +180,11 @@ static __device__ __forceinline__ void exact_write_vector(const struct exact_chu
     if (!changed || i >= chunk->vectors)
         return;
     float *const at = chunk->base + 4 * (int64_t)i;
-    if (exact_whole(chunk, first)) /* left to the compiler, it becomes four stores */
-        asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at), "f"(out[0]), "f"(out[1]),
-                     "f"(out[2]), "f"(out[3])
-                     : "memory");
+    const float4 written = make_float4(out[0], out[1], out[2], out[3]);
+    if (exact_whole(chunk, first))
+        ptx_store(at, written);
     else
-        exact_store_partial(at, first, (int32_t)chunk->args->vocab,
-                            make_float4(out[0], out[1], out[2], out[3]));
+        exact_store_partial(at, first, (int32_t)chunk->args->vocab, written);
 }
 
 static __device__ __forceinline__ void exact_write(const struct exact_chunk *chunk, float logit,
@@ -247,7 +245,7 @@ static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
 template <bool kCluster, bool kQuick>
 static __global__ void __launch_bounds__(EXACT_THREADS, 1)
     exact_row_kernel(const __grid_constant__ struct exact_args args) {
-    struct exact_shared *const s = (struct exact_shared *)exact_memory;
+    struct exact_shared *const s = exact_memory();
     const int64_t row = blockIdx.x >> args.rank_bits;
     const int32_t rank = blockIdx.x & (args.ranks - 1);
     const float p = args.p[row];
@@ -260,7 +258,7 @@ static __global__ void __launch_bounds__(EXACT_THREADS, 1)
     if (!(p < 1.0f)) { /* the whole cluster leaves */
         if (first)
             args.escalated[row] = EXACT_FAST;
-        asm volatile("cp.async.wait_all;");
+        ptx_copy_wait_all();
         return;
     }
     if constexpr (kQuick) {
@@ -290,7 +288,7 @@ static __global__ void __launch_bounds__(EXACT_THREADS, 1)
 }
 
 #ifdef EXACT_QUICK
-#define EXACT_QUICK_KERNEL (const void *)exact_row_kernel<true, true>
+#define EXACT_QUICK_KERNEL exact_row_kernel<true, true>
 #else
 #define EXACT_QUICK_KERNEL NULL
 #endif
@@ -298,8 +296,8 @@ static __global__ void __launch_bounds__(EXACT_THREADS, 1)
 /* What the launcher needs to know of this build of the kernel. */
 #define EXACT_KERNEL                                                                               \
     {                                                                                              \
-        (const void *)exact_row_kernel<false, false>, (const void *)exact_row_kernel<true, false>, \
-            EXACT_QUICK_KERNEL, EXACT_THREADS, sizeof(struct exact_shared),                        \
+        exact_row_kernel<false, false>, exact_row_kernel<true, false>, EXACT_QUICK_KERNEL,         \
+            EXACT_THREADS, sizeof(struct exact_shared),                                            \
             sizeof(struct exact_coarse) + sizeof(struct exact_fine),                               \
             EXACT_BUCKETS * sizeof(uint32_t), sizeof(struct quick_shared),                         \
     }

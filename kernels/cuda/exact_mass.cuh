@@ -9,25 +9,14 @@ struct exact_hot {
     uint32_t bucket, low, high;
 };
 
-/* *to += value where `in`; predicated, because the compiler would branch around it. */
-static __device__ __forceinline__ void exact_add_if(uint32_t *to, uint32_t value, bool in) {
-    asm volatile("{\n"
-                 ".reg .pred in;\n"
-                 "setp.ne.u32 in, %2, 0;\n"
-                 "@in red.shared.add.u32 [%0], %1;\n"
-                 "}" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-                 "r"(value), "r"((uint32_t)in)
-                 : "memory");
-}
-
 template <bool kHot>
 static __device__ __forceinline__ void exact_add(struct exact_shared *s, float x, float floor_,
                                                  struct exact_hot *hot) {
     const struct exact_weight weight = exact_weigh(x);
     const uint32_t bucket = weight.bits % EXACT_BUCKETS, place = exact_place(bucket);
     const bool in = x >= floor_, common = kHot && bucket == hot->bucket;
-    exact_add_if(&s->low[place], exact_low(weight), in && !common);
-    exact_add_if(&s->high[place], exact_high(weight), in && !common);
+    ptx_add_if(&s->low[place], exact_low(weight), in && !common);
+    ptx_add_if(&s->high[place], exact_high(weight), in && !common);
     if (kHot && in && common) {
         hot->low += exact_low(weight);
         hot->high += exact_high(weight);

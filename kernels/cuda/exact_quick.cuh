@@ -138,7 +138,7 @@ static __device__ __forceinline__ enum quick_outcome exact_quick(const struct ex
     struct quick_bracket found = {0.0, 0.0, 0.0, 1.0};
     double scale = exact_e_coarse[lane];
     double steps[3] = {EXACT_E_HALF_DOWN, EXACT_E_DOWN, EXACT_E_3_HALVES_DOWN};
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    ptx_copy_wait_all();
     const float block_max = exact_logit(quick_extremes(q, chunk));
     struct quick_level level = {quick_base(block_max), QUICK_STEP_BITS, INT32_MIN,
                                 block_max - 65.0f};

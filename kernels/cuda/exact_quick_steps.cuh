@@ -183,7 +183,7 @@ static __device__ __forceinline__ void quick_gather(struct quick_shared *q,
             const float value = j == 0 ? x.x : j == 1 ? x.y : j == 2 ? x.z : x.w;
             key_min = min(key_min, exact_key(value));
             key_max = max(key_max, exact_key(value));
-            if (*(volatile int32_t *)&list->head.count > QUICK_ROOM) {
+            if (ptx_peek(&list->head.count) > QUICK_ROOM) {
                 unlisted++;
                 continue;
             }

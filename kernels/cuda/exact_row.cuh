@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/exact_args.h"
 #include "kernels/cuda/exact_exp.cuh"
+#include "kernels/cuda/ptx.cuh"
 
 #include <math_constants.h>
 #include <stdint.h>
@@ -86,11 +87,14 @@ struct exact_chunk {
     int32_t vectors, rank;
 };
 
-extern __shared__ uint4 exact_memory[]; /* struct exact_shared, third limbs, row cache */
+/* The block's shared memory: the fixed part, and behind it what came in from each block, third
+ * limbs, the row. */
+static __device__ __forceinline__ struct exact_shared *exact_memory() {
+    return (struct exact_shared *)ptx_dynamic_shared();
+}
 
-/* Behind the fixed part: what came in from each block, third limbs, the row. */
 static __device__ __forceinline__ struct exact_coarse *exact_coarse_in() {
-    return (struct exact_coarse *)((struct exact_shared *)exact_memory + 1);
+    return (struct exact_coarse *)(exact_memory() + 1);
 }
 
 static __device__ __forceinline__ struct exact_fine *exact_fine_in(int32_t ranks) {
@@ -172,12 +176,6 @@ static __device__ __forceinline__ float4 exact_load(const struct exact_chunk *ch
     return exact_load_partial(at, token, (int32_t)chunk->args->vocab);
 }
 
-static __device__ __forceinline__ void exact_copy_async(float4 *to, const float *from) {
-    asm volatile(
-        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-        "l"(from));
-}
-
 /* Vectors a thread takes at a time, EXACT_THREADS apart; batches on their way at a time. */
 enum { EXACT_BATCH = 4, EXACT_STEP = EXACT_BATCH * EXACT_THREADS, EXACT_AHEAD = 2 };
 
@@ -190,11 +188,11 @@ static __device__ __forceinline__ void exact_fetch(const struct exact_chunk *chu
         if (v >= end)
             break;
         if (exact_whole(chunk, chunk->first + 4 * v))
-            exact_copy_async(cache + v, chunk->base + 4 * (int64_t)v);
+            ptx_copy_async(cache + v, chunk->base + 4 * (int64_t)v);
         else
             cache[v] = exact_load(chunk, v);
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    ptx_copy_commit();
 }
 
 /* To be called once, before the first exact_each. */
@@ -219,8 +217,8 @@ static __device__ __forceinline__ void exact_each(const struct exact_chunk *chun
             if (first + EXACT_AHEAD * EXACT_STEP < end)
                 exact_fetch(chunk, v + EXACT_AHEAD * EXACT_STEP);
             else
-                asm volatile("cp.async.commit_group;" ::: "memory");
-            asm volatile("cp.async.wait_group %0;" ::"n"((int)EXACT_AHEAD) : "memory");
+                ptx_copy_commit();
+            ptx_copy_wait<EXACT_AHEAD>();
         }
         if (first + EXACT_STEP <= end) {
 #pragma unroll

@@ -68,7 +68,7 @@ static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
         }
         if (!near)
             return;
-        if (*(volatile int32_t *)&list->count > room) { /* only count and extremes matter now */
+        if (ptx_peek(&list->count) > room) { /* only count and extremes matter now */
 #pragma unroll
             for (int k = 0; k < EXACT_BATCH; k++) {
                 const float values[4] = {x[k].x, x[k].y, x[k].z, x[k].w};
@@ -224,7 +224,8 @@ static __device__ __forceinline__ void exact_compare(struct exact_shared *s,
     }
     const double here = (double)sum * bracket->unit - bracket->target;
     const double above = here - (double)exact_fixed(exact_weigh(mine.logit)) * bracket->unit;
-    if (here > bracket->margin) /* the boundary is at this token or above: surely inside */
+    /* The boundary is at this token or above, surely inside; one thread says so. */
+    if (here > bracket->margin && above <= bracket->margin)
         s->bin_last = 0;
     if (here >= 0.0 && above < 0.0) {
         s->result = mine;

@@ -162,7 +162,7 @@ static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
     return token;
 }
 
-/* The same for a narrow row, whose blocks know their counts. */
+/* The same for a narrow row, whose blocks know their counts. Ends behind a barrier of the block. */
 static __device__ __noinline__ int32_t exact_tie_known(struct exact_shared *s,
                                                        const struct exact_chunk *chunk) {
     const int32_t number = s->count - s->ties_before;
@@ -173,7 +173,9 @@ static __device__ __noinline__ int32_t exact_tie_known(struct exact_shared *s,
     uint32_t mine;
     const uint32_t upto = exact_tie_count(s, chunk, s->result.logit, &mine);
     exact_tie_find(s, chunk, s->result.logit, (uint32_t)number, upto, mine);
-    return s->result.token;
+    const int32_t token = s->result.token;
+    __syncthreads();
+    return token;
 }
 
 /* A bracket of one value: how many of its tokens are kept. 0 if that is not certain. */

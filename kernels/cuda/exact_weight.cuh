@@ -73,7 +73,7 @@ static __device__ __forceinline__ float exact_max4(float4 v) {
 
 /* The thread's first vector, once its batch is there. */
 static __device__ __forceinline__ float4 exact_first(const struct exact_chunk *chunk) {
-    asm volatile("cp.async.wait_group %0;" ::"n"((int)EXACT_AHEAD - 1) : "memory");
+    ptx_copy_wait<EXACT_AHEAD - 1>();
     if ((int32_t)threadIdx.x < exact_cached(chunk))
         return exact_cache(chunk->args)[threadIdx.x];
     return make_float4(-CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F, -CUDART_INF_F);

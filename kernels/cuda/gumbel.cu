@@ -5,6 +5,7 @@
  * The rules are those of kernels/gumbel.h. They fall out of the comparisons: a candidate replaces
  * the best only if its score is greater, or equal with a lower id, and the best starts as
  * (-inf, id 0); NaN is never greater, and nothing is below -inf. */
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/variants.h"
 #include "kernels/gumbel_noise.h"
 
@@ -176,18 +177,16 @@ int launch(const gumbel_problem *problem, void *workspace, size_t workspace_byte
         return KERNEL_UNSUPPORTED;
     const unsigned rows =
         (unsigned)(problem->batch < max_grid_rows ? problem->batch : (int64_t)max_grid_rows);
-    gumbel_blocks<Noise>
-        <<<dim3((unsigned)parts.blocks, rows), threads, 0, (cudaStream_t)stream>>>(*problem, parts);
-    const cudaError_t error = cudaGetLastError();
-    if (error != cudaSuccess)
-        return (int)error;
-    gumbel_rows<Score><<<rows, row_threads, 0, (cudaStream_t)stream>>>(*problem, parts);
-    return (int)cudaGetLastError();
+    const int code = launch_kernel(gumbel_blocks<Noise>, dim3((unsigned)parts.blocks, rows),
+                                   threads, 0, (cudaStream_t)stream, *problem, parts);
+    if (code)
+        return code;
+    return launch_kernel(gumbel_rows<Score>, rows, row_threads, 0, (cudaStream_t)stream, *problem,
+                         parts);
 }
 
 template <typename Noise> int dump(const gumbel_problem *problem, double *noise, void *stream) {
-    gumbel_dump<Noise><<<1024, 256, 0, (cudaStream_t)stream>>>(*problem, noise);
-    return (int)cudaGetLastError();
+    return launch_kernel(gumbel_dump<Noise>, 1024, 256, 0, (cudaStream_t)stream, *problem, noise);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #ifndef TOPP_KERNELS_CUDA_MASKING_CUH
 #define TOPP_KERNELS_CUDA_MASKING_CUH
 
+#include "kernels/cuda/launch.cuh"
 #include "kernels/topp.h"
 
 #include <cuda_runtime.h>
@@ -90,11 +91,8 @@ int masking_enqueue(const struct topp_problem *problem, const Rows &rows, cudaSt
         return KERNEL_UNSUPPORTED;
     launch.chunks = (uint32_t)chunks;
     const unsigned grid = (unsigned)(chunks * problem->batch);
-    if (few)
-        masking_kernel<1><<<grid, MASKING_THREADS, 0, stream>>>(launch, rows);
-    else
-        masking_kernel<MASKING_MANY><<<grid, MASKING_THREADS, 0, stream>>>(launch, rows);
-    return (int)cudaGetLastError();
+    return launch_kernel(few ? masking_kernel<1, Rows> : masking_kernel<MASKING_MANY, Rows>, grid,
+                         MASKING_THREADS, 0, stream, launch, rows);
 }
 
 #endif

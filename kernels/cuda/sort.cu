@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(SORT_THREADS) sort_pack_kernel(struct sort_gro
 }
 
 __global__ void __launch_bounds__(SORT_THREADS) sort_sum_kernel(struct sort_group group) {
-    typedef cub::BlockReduce<float, SORT_THREADS> reduce;
-    __shared__ typename reduce::TempStorage shared;
+    typedef cub::BlockReduce<float, SORT_THREADS> block_reduce;
+    __shared__ typename block_reduce::TempStorage shared;
     const int64_t row = blockIdx.x / group.chunks, chunk = blockIdx.x % group.chunks;
     const uint64_t *const sorted = group.words + row * group.vocab;
     if (group.p[row] >= 1.0f)
@@ -115,18 +115,18 @@ __global__ void __launch_bounds__(SORT_THREADS) sort_sum_kernel(struct sort_grou
         if (at < group.vocab)
             sum += expf(logit_of(sorted[at], group.token_bits) - max);
     }
-    sum = reduce(shared).Sum(sum);
+    sum = block_reduce(shared).Sum(sum);
     if (threadIdx.x == 0)
         group.sums[blockIdx.x] = sum;
 }
 
 /* One block a row: where the cumulative sum passes 1 - p. */
 __global__ void __launch_bounds__(SORT_THREADS) sort_cut_kernel(struct sort_group group) {
-    typedef cub::BlockReduce<float, SORT_THREADS> reduce;
-    typedef cub::BlockScan<float, SORT_THREADS> scan;
+    typedef cub::BlockReduce<float, SORT_THREADS> block_reduce;
+    typedef cub::BlockScan<float, SORT_THREADS> block_scan;
     __shared__ union {
-        typename reduce::TempStorage reduce;
-        typename scan::TempStorage scan;
+        typename block_reduce::TempStorage reduce;
+        typename block_scan::TempStorage scan;
     } shared;
     __shared__ float total, base; /* base: cumulative sum before the chunk of the crossing */
     __shared__ int first;         /* first position that passes the limit; INT32_MAX: none yet */
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(SORT_THREADS) sort_cut_kernel(struct sort_grou
     float sum = 0.0f;
     for (int c = threadIdx.x; c < (int)group.chunks; c += SORT_THREADS)
         sum += sums[c];
-    sum = reduce(shared.reduce).Sum(sum);
+    sum = block_reduce(shared.reduce).Sum(sum);
     if (threadIdx.x == 0) {
         total = sum;
         base = 0.0f;
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(SORT_THREADS) sort_cut_kernel(struct sort_grou
         const int c = tile + (int)threadIdx.x;
         const float share = c < (int)group.chunks ? sums[c] / total : 0.0f;
         float upto, all;
-        scan(shared.scan).InclusiveSum(share, upto, all);
+        block_scan(shared.scan).InclusiveSum(share, upto, all);
         __syncthreads();
         if (c < (int)group.chunks && before + upto > limit)
             atomicMin(&first, c);
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(SORT_THREADS) sort_cut_kernel(struct sort_grou
         inner[i] = shares;
     }
     float lower;
-    scan(shared.scan).ExclusiveSum(shares, lower);
+    block_scan(shared.scan).ExclusiveSum(shares, lower);
 #pragma unroll
     for (int i = SORT_ITEMS - 1; i >= 0; i--)
         if (base + (lower + inner[i]) > limit)
@@ -242,15 +242,18 @@ int sort_group_enqueue(const struct topp_problem *problem, const struct sort_pla
     group.sums = reinterpret_cast<float *>(rest);
     group.cuts = reinterpret_cast<uint64_t *>(rest + plan.sums_bytes);
     const unsigned grid = (unsigned)(rows * plan.chunks);
-    sort_pack_kernel<<<grid, SORT_THREADS, 0, stream>>>(group);
+    int code = launch_kernel(sort_pack_kernel, grid, SORT_THREADS, 0, stream, group);
     size_t temp_bytes = plan.temp_bytes;
-    const cudaError_t code = sort_words(plan, rest + plan.sums_bytes + plan.cuts_bytes, &temp_bytes,
-                                        words, rows * part.vocab, stream);
-    if (code != cudaSuccess)
-        return (int)code;
+    if (!code)
+        code = (int)sort_words(plan, rest + plan.sums_bytes + plan.cuts_bytes, &temp_bytes, words,
+                               rows * part.vocab, stream);
     group.words = words.Current();
-    sort_sum_kernel<<<grid, SORT_THREADS, 0, stream>>>(group);
-    sort_cut_kernel<<<(unsigned)rows, SORT_THREADS, 0, stream>>>(group);
+    if (!code)
+        code = launch_kernel(sort_sum_kernel, grid, SORT_THREADS, 0, stream, group);
+    if (!code)
+        code = launch_kernel(sort_cut_kernel, (unsigned)rows, SORT_THREADS, 0, stream, group);
+    if (code)
+        return code;
     const struct sort_rows keep = {group.cuts, group.words, group.vocab, group.token_bits};
     return masking_enqueue(&part, keep, stream);
 }

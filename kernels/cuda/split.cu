@@ -6,6 +6,7 @@
  * partials of those before it. exp, division and the order of sums are those that the original's
  * compiler emits (a power of two on the special-function unit, a division of 2 units in the last
  * place, one reduction over the block per pivot): masks agree with it the better for it. */
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/split_block.cuh"
 #include "kernels/cuda/variants.h"
 
@@ -317,14 +318,15 @@ int split_enqueue(const struct topp_problem *problem, void *workspace, size_t wo
     const dim3 grid((unsigned)slices, (unsigned)problem->batch);
     const cudaStream_t stream = static_cast<cudaStream_t>(stream_pointer);
     int reserve = 0;
-    const cudaError_t code = step_reserve(&reserve);
-    if (code != cudaSuccess)
-        return (int)code;
-    split_stats_kernel<<<grid, THREADS, 0, stream>>>(launch);
-    for (int round = 0; round < SPLIT_ROUNDS; round++)
-        split_step_kernel<<<grid, THREADS, reserve, stream>>>(launch, round);
-    split_mask_kernel<RULE><<<grid, THREADS, 0, stream>>>(launch);
-    return (int)cudaGetLastError();
+    int code = (int)step_reserve(&reserve);
+    if (!code)
+        code = launch_kernel(split_stats_kernel, grid, THREADS, 0, stream, launch);
+    for (int round = 0; round < SPLIT_ROUNDS && !code; round++)
+        code =
+            launch_kernel(split_step_kernel, grid, THREADS, (size_t)reserve, stream, launch, round);
+    if (!code)
+        code = launch_kernel(split_mask_kernel<RULE>, grid, THREADS, 0, stream, launch);
+    return code;
 }
 
 size_t split_workspace_coarse(const struct topp_problem *problem) {

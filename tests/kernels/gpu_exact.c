@@ -1,5 +1,5 @@
-/* `exact` on a GPU against the oracle, bit for bit. Arguments: what to check (all by default),
- * `portable` for the path without clusters, `quick` for what takes seconds, random=ROWS,
+/* `exact` on a GPU against the oracle, bit for bit. Arguments: which checks (nearly all by
+ * default), `portable` for the path without clusters, `quick` for what takes seconds, random=ROWS,
  * captured=DIRECTORY. Exit code 77 without a GPU. */
 #include "tests/kernels/gpu_run.h"
 
@@ -12,6 +12,8 @@
 #include <time.h>
 
 static const struct topp_variant *variant;
+static const char *captured = "profiles/captured";
+static int64_t random_rows = 100000;
 static int failures;
 
 static double seconds(void) {
@@ -121,12 +123,12 @@ static void check_families(void) {
     }
 }
 
-static void check_captured(const char *directory) {
+static void check_captured(void) {
     static const float all[] = {0.5f, 0.8f, 0.9f, 0.95f, 0.99f, 0.999f, 1e-6f, 0x1.fffffep-1f};
     const double since = seconds();
     struct gpu_count count = {0};
-    check_shape("captured=smollm2_135m_decode", 49152, 64, 0, directory, all, 8, &count);
-    check_shape("captured=smollm2_135m_decode", 49152, 1, 0, directory, all, 8, &count);
+    check_shape("captured=smollm2_135m_decode", 49152, 64, 0, captured, all, 8, &count);
+    check_shape("captured=smollm2_135m_decode", 49152, 1, 0, captured, all, 8, &count);
     report("captured", &count, since);
 }
 
@@ -175,12 +177,12 @@ static float random_p(void) {
     }
 }
 
-static void check_random(int64_t rows_wanted) {
+static void check_random(void) {
     const double since = seconds();
     struct gpu_count count = {0};
     float *const rows = malloc(sizeof *rows << 24);
     float p[2048];
-    while (count.rows < rows_wanted) {
+    while (count.rows < random_rows) {
         static const int64_t sizes[] = {1, 2, 7, 33, 257, 1000, 1023, 4097, 9000, 33000, 70001};
         const int64_t vocab = sizes[next() % 11] + (int64_t)(next() % 3);
         int64_t batch = 1 + (int64_t)(next() % 1500);
@@ -367,62 +369,83 @@ static void check_hazards(void) {
     report("hazards", &count, since);
 }
 
-/* A few launches of every kind, for compute-sanitizer. */
-static void check_small(void) {
+/* A few launches of every kind, for sanitizers: parts of a row short and long, one block a row and
+ * many. */
+static void check_kinds(const char *what, int64_t batch, size_t p_count) {
     const double since = seconds();
     struct gpu_count count = {0};
-    static const char *const families[] = {"normal", "ties=plateau", "flat=1", "forced=1e9@13"};
-    static const float few[] = {0.5f, 0.95f};
-    for (int f = 0; f < 4; f++) {
-        check_shape(families[f], 1000, 3, 1003, NULL, few, 2, &count);
-        check_shape(families[f], 40001, 2, 0, NULL, few, 2, &count);
+    static const char *const families[] = {"normal",        "ties=step", "flat=1",
+                                           "forced=1e9@13", "adjacent",  "ties=plateau"};
+    static const float few[] = {0.95f, 0.5f};
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        check_shape(families[f], 1000, batch, 1003, NULL, few, p_count, &count);
+        check_shape(families[f], 16000, batch, 16001, NULL, few, p_count, &count);
+        check_shape(families[f], 40001, batch, 0, NULL, few, p_count, &count);
     }
-    check_shape("normal", 70000, 70, 70001, NULL, few, 1, &count);
-    report("small", &count, since);
+    if (batch > 1)
+        check_shape("normal", 70000, 70, 70001, NULL, few, p_count, &count);
+    report(what, &count, since);
+}
+
+static void check_small(void) {
+    check_kinds("small", 2, 2);
+}
+
+/* The least of it, for tools that take their time. */
+static void check_least(void) {
+    check_kinds("least", 1, 1);
+}
+
+static bool named(int argc, char **argv, const char *name) {
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], name))
+            return true;
+    return false;
 }
 
 int main(int argc, char **argv) {
-    const char *directory = "profiles/captured", *only = NULL;
-    int64_t random_rows = 100000;
-    variant = topp_find("exact", KERNEL_DEVICE_CUDA);
+    static const struct {
+        const char *name;
+        void (*check)(void);
+        bool always, quick; /* without being named; that in seconds, too */
+    } checks[] = {
+        {"small", check_small, false, false},      {"least", check_least, false, false},
+        {"planted", check_planted, true, true},    {"near", check_near, true, true},
+        {"edges", check_edges, true, true},        {"hazards", check_hazards, true, true},
+        {"families", check_families, true, false}, {"captured", check_captured, true, true},
+        {"same", check_same, true, false},         {"random", check_random, true, true},
+        {"golden", check_golden, true, false},
+    };
+    const bool quick = named(argc, argv, "quick");
+    bool some = false;
+    if (quick)
+        random_rows = 3000;
+    variant =
+        topp_find(named(argc, argv, "portable") ? "exact_portable" : "exact", KERNEL_DEVICE_CUDA);
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "portable"))
-            variant = topp_find("exact_portable", KERNEL_DEVICE_CUDA);
-        else if (!strncmp(argv[i], "random=", 7))
+        bool known = !strcmp(argv[i], "quick") || !strcmp(argv[i], "portable");
+        if (!strncmp(argv[i], "random=", 7))
             random_rows = strtoll(argv[i] + 7, NULL, 10);
         else if (!strncmp(argv[i], "captured=", 9))
-            directory = argv[i] + 9;
-        else
-            only = argv[i];
+            captured = argv[i] + 9;
+        else if (!known) {
+            for (size_t k = 0; k < sizeof checks / sizeof *checks; k++)
+                known |= !strcmp(argv[i], checks[k].name);
+            some = true;
+        }
+        if (!known && !strchr(argv[i], '=')) {
+            fprintf(stderr, "gpu_exact: no check is named %s\n", argv[i]);
+            return 2;
+        }
     }
-    const bool quick = only && !strcmp(only, "quick");
-    if (quick)
-        only = NULL;
     if (!variant || !gpu_present()) {
         fprintf(stderr, "no CUDA device here: skipped\n");
         return 77;
     }
-#define WANTED(name) (!only || !strcmp(only, name))
-    if (only && !strcmp(only, "small"))
-        check_small();
-    if (WANTED("planted"))
-        check_planted();
-    if (WANTED("near"))
-        check_near();
-    if (WANTED("edges"))
-        check_edges();
-    if (WANTED("hazards"))
-        check_hazards();
-    if (WANTED("families") && !quick)
-        check_families();
-    if (WANTED("captured"))
-        check_captured(directory);
-    if (WANTED("same") && !quick)
-        check_same();
-    if (WANTED("random"))
-        check_random(quick ? 3000 : random_rows);
-    if (WANTED("golden") && !quick)
-        check_golden();
+    for (size_t k = 0; k < sizeof checks / sizeof *checks; k++)
+        if (some ? named(argc, argv, checks[k].name)
+                 : checks[k].always && (checks[k].quick || !quick))
+            checks[k].check();
     printf("%s\n", failures ? "FAILED" : "passed");
     return failures != 0;
 }
