@@ -6,10 +6,11 @@
  * asynchronous copy arrives when it is waited for, not before; an asynchronous store to another
  * block some time later. EMULATED_ORDER in the environment says which thread goes on when several
  * can: 0 (or nothing) in turn, 1 the last first, any other number draws from that seed, also after
- * atomics, and other noise. All lanes that a warp operation names must come to the same operation.
- * A thread that waits for ever, an mbarrier arrived at too often, a copy that nobody waited for:
- * the program ends and says so. Built with ThreadSanitizer, every access to memory is checked
- * against what barriers order, among the blocks of a cluster, too.
+ * atomics, lets a warp fall behind now and then, and makes other noise. All lanes that a warp
+ * operation names must come to the same operation. A thread that waits for ever, an mbarrier
+ * arrived at too often, a copy that nobody waited for: the program ends and says so. Built with
+ * ThreadSanitizer, every access to memory is checked against what barriers order, among the blocks
+ * of a cluster, too.
  *
  * Called by the headers in include/, which stand in for those of the CUDA toolkit. */
 #ifndef TOPP_TESTS_EMULATED_DEVICE_H
@@ -75,6 +76,7 @@ void cluster_wait();
 void *peer(const void *mine, int rank);
 
 void barrier_init(uint64_t *barrier, unsigned arrivals);
+void barrier_init_release();
 void barrier_arrive(uint64_t *barrier, unsigned bytes); /* of any block of the cluster */
 void barrier_wait(uint64_t *barrier, unsigned parity);
 /* 16 bytes to `to`, some time, and then off what `barrier` waits for. */

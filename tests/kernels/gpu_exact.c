@@ -382,8 +382,10 @@ static void check_kinds(const char *what, int64_t batch, size_t p_count) {
         check_shape(families[f], 16000, batch, 16001, NULL, few, p_count, &count);
         check_shape(families[f], 40001, batch, 0, NULL, few, p_count, &count);
     }
-    if (batch > 1)
+    if (batch > 1) {
+        check_shape("normal", 140001, 1, 0, NULL, few, p_count, &count);
         check_shape("normal", 70000, 70, 70001, NULL, few, p_count, &count);
+    }
     report(what, &count, since);
 }
 

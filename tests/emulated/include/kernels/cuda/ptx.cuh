@@ -62,6 +62,7 @@ static inline void ptx_barrier_init(uint64_t *barrier, uint32_t arrivals) {
 }
 
 static inline void ptx_barrier_init_release() {
+    emulated::barrier_init_release();
 }
 
 static inline void ptx_barrier_expect(uint64_t *barrier, uint32_t bytes) {
