@@ -30,7 +30,7 @@ static __device__ __forceinline__ void quick_open(struct quick_shared *q) {
     for (int number = 0; number < 2; number++)
         quick_clear(quick_columns(q, number));
     if (threadIdx.x < 2 * QUICK_BINS)
-        q->last[0][threadIdx.x] = 0;
+        (&q->last[0][0])[threadIdx.x] = 0;
     if (threadIdx.x == 0) {
         quick_barriers_init(q);
         q->sure = q->final_count = 0;

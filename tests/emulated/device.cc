@@ -123,7 +123,8 @@ struct {
     char begin, end, barriers_ready;
 } cluster;
 
-std::vector<struct thread *> threads; /* made once, used again */
+std::vector<struct thread *> &threads = /* made once, used again, never destroyed */
+    *new std::vector<struct thread *>;
 struct thread *running;
 struct fiber scheduler;
 struct emulated_count counted;

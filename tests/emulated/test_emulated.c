@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 enum { BATCH = 5, GUARD = 256, POISON = 0xA5 };
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { SLOW = 1 }; /* the least of everything */
 #else
 enum { SLOW = 0 };
