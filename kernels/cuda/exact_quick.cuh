@@ -1,7 +1,7 @@
 /* The short way to a row's boundary, for rows whose blocks hold them in one batch of vectors: there
  * latency is all. Level by level the boundary's bin is divided by 128: half logits, then halves of
- * steps, then keys if it is still crowded; until its tokens fit lists. One exchange a level, and
- * one for the lists. A row that does not come out certain takes the general way. */
+ * steps, then keys, for as long as it is crowded; until its tokens fit lists. One exchange a level,
+ * and one for the lists. A row that does not come out certain takes the general way. */
 #ifndef TOPP_KERNELS_CUDA_EXACT_QUICK_CUH
 #define TOPP_KERNELS_CUDA_EXACT_QUICK_CUH
 
@@ -181,9 +181,13 @@ static __device__ __forceinline__ enum quick_outcome exact_quick(const struct ex
                                      : steps[2];
         found.margin =
             2.1 * found.target * (EXACT_QUICK_ERROR + args->vocab * EXACT_BELOW_WEIGHT + 1e-13);
+        const bool fits = quick_fits(in, args->ranks, level.base, (uint32_t)bin);
+        level.base -= (uint32_t)bin << QUICK_STEP_BITS;
+        bin = 0;
+        if (fits)
+            break;
         scale = found.unit;
         steps[0] = steps[1] = steps[2] = 1.0;
-        level.base -= (uint32_t)bin << QUICK_STEP_BITS;
         level.shift = 0;
     }
     quick_gather<false>(q, chunk, &level, (uint32_t)bin);

@@ -78,6 +78,24 @@ static __device__ __forceinline__ int32_t quick_extremes(struct quick_shared *q,
     return max_key;
 }
 
+/* Where a bin of the row's first level, which starts with base, stands among a block's, which start
+ * with its own maximum. QUICK_TOP_BINS or more: it has none. */
+static __device__ __forceinline__ uint32_t quick_top_place(const union quick_message *in,
+                                                           int32_t rank, uint32_t base,
+                                                           uint32_t bin) {
+    return bin - ((base - in[rank].sums.base) >> QUICK_STEP_BITS);
+}
+
+/* Whether lists surely, but for a few tokens, hold all of a bin of the first level: a token weighs
+ * 2^31 or more. The same in all threads of the row. */
+static __device__ __forceinline__ bool quick_fits(const union quick_message *in, int32_t ranks,
+                                                  uint32_t base, uint32_t bin) {
+    const int32_t rank = min(exact_lane(), ranks - 1);
+    const uint32_t place = quick_top_place(in, rank, base, bin);
+    const uint64_t sum = place < QUICK_TOP_BINS ? in[rank].sums.fixed[place] : 0;
+    return __all_sync(~0u, sum < (uint64_t)QUICK_ROOM << 31);
+}
+
 /* The row's sums of each bin into q->totals, four threads a bin. At the first level blocks' bins
  * start with their own maxima, the row's with base. Ends behind a barrier of the block. */
 static __device__ __forceinline__ void quick_total(struct quick_shared *q,
@@ -90,8 +108,7 @@ static __device__ __forceinline__ void quick_total(struct quick_shared *q,
         for (int i = 0; i < EXACT_GREATEST_CLUSTER / 4; i++) {
             const int32_t rank = threadIdx.x % 4 + 4 * i;
             if (rank < ranks) {
-                const uint32_t place =
-                    first ? bin - ((base - in[rank].sums.base) >> QUICK_STEP_BITS) : bin;
+                const uint32_t place = first ? quick_top_place(in, rank, base, bin) : bin;
                 const uint32_t most = first ? QUICK_TOP_BINS : QUICK_BINS;
                 sum += place < most ? in[rank].sums.fixed[place] : 0;
             }
