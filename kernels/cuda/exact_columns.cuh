@@ -28,7 +28,7 @@ struct quick_sums {
     int32_t max_key, min_key;
     uint32_t base; /* of the first level: see quick_index */
     uint32_t pad;
-    uint64_t fixed[QUICK_BINS]; /* from the highest down */
+    uint64_t fixed[QUICK_BINS]; /* from the highest down; behind the first level's: quick_counts */
 };
 
 struct quick_list {
@@ -40,6 +40,23 @@ union quick_message {
     struct quick_sums sums;
     struct quick_list list;
 };
+
+/* With the first level: tokens of each key from max_key down, in a block that has no others; else
+ * zeros. */
+static __device__ __forceinline__ uint32_t *quick_counts(struct quick_sums *sums) {
+    return (uint32_t *)&sums->fixed[QUICK_TOP_BINS];
+}
+
+static __device__ __forceinline__ const uint32_t *quick_counts(const struct quick_sums *sums) {
+    return (const uint32_t *)&sums->fixed[QUICK_TOP_BINS];
+}
+
+enum { /* bytes of a level's message */
+       QUICK_LEVEL_BYTES = 16 + QUICK_BINS * sizeof(uint64_t),
+       QUICK_TOP_BYTES =
+           16 + QUICK_TOP_BINS * sizeof(uint64_t) + EXACT_NARROW_KEYS * sizeof(uint32_t),
+};
+static_assert(QUICK_TOP_BYTES <= QUICK_LEVEL_BYTES, "counts behind the first level's sums");
 
 struct quick_candidate {
     float logit;
@@ -58,7 +75,7 @@ struct __align__(16) quick_shared {
     uint64_t totals[QUICK_BINS];
     uint32_t last[2][QUICK_BINS]; /* of the candidates: low and high halves */
     struct quick_candidate final_list[QUICK_FINAL];
-    int32_t warp_max[32], warp_min[32];
+    int32_t warp_max[32], warp_min[32], warp_least[32];
     uint32_t ties[4 * 32];
     struct exact_entry result;
     int32_t sure, final_count;
@@ -163,8 +180,21 @@ static_assert(sizeof(((struct quick_shared *)0)->columns) <=
                   2 * sizeof(((struct exact_shared *)0)->low),
               "columns over low and high");
 
-/* Weights (or ones) of the chunk's logits into the columns. Ends behind a barrier of the block. */
-template <bool kKeys, bool kCount>
+/* Adds the weights to the lane's column where the places are bins. Apart from what comes before, so
+ * that no load has to move up across an atomic. */
+static __device__ __forceinline__ void quick_add(ptx_shared column, const uint32_t (&place)[4],
+                                                 const uint32_t (&fixed)[4]) {
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        if (place[j] >= QUICK_BINS)
+            continue;
+        ptx_add(column + 256 * place[j], fixed[j] & 0xffff);
+        ptx_add(column + 256 * place[j] + 128, fixed[j] >> 16);
+    }
+}
+
+/* Weights of the chunk's logits into the columns of a level. Ends behind a barrier of the block. */
+template <bool kKeys>
 static __device__ __forceinline__ void
 quick_sum(const struct quick_shared *q, const struct exact_chunk *chunk,
           const struct quick_level *level, uint32_t *columns) {
@@ -176,26 +206,22 @@ quick_sum(const struct quick_shared *q, const struct exact_chunk *chunk,
         for (int j = 0; j < 4; j++) {
             const float value = fmaxf(values[j], level->low); /* NaN becomes low, too */
             const struct quick_step step = quick_step(value);
-            fixed[j] = kCount ? 1 : quick_fixed(q, step);
+            fixed[j] = quick_fixed(q, step);
             place[j] = quick_place<kKeys>(level, value, step);
         }
-#pragma unroll
-        for (int j = 0; j < 4; j++) { /* atomics last: no load moves up across them */
-            if (place[j] >= QUICK_BINS)
-                continue;
-            ptx_add(column + 256 * place[j], fixed[j] & 0xffff);
-            if (!kCount)
-                ptx_add(column + 256 * place[j] + 128, fixed[j] >> 16);
-        }
+        quick_add(column, place, fixed);
     });
     __syncthreads();
 }
 
-/* Adds the columns up into q->out, four threads a bin. Ends behind a barrier of the block. */
-static __device__ __forceinline__ void quick_add_up(struct quick_shared *q,
-                                                    const uint32_t *columns) {
+/* Adds the columns up into the first `most` sums of q->out, four threads a bin. ring: bins stand by
+ * half logit modulo QUICK_BINS, and `top` is the one that comes first; else they stand in order.
+ * Ends behind a barrier of the block. */
+static __device__ __forceinline__ void quick_add_up(struct quick_shared *q, const uint32_t *columns,
+                                                    uint32_t most, bool ring, uint32_t top) {
     if (threadIdx.x < 4 * QUICK_BINS) {
-        const int bin = threadIdx.x / 4;
+        const uint32_t bin = threadIdx.x / 4;
+        const uint32_t place = ring ? (top - bin) % QUICK_BINS : bin;
         const uint4 *const from = (const uint4 *)(columns + bin * 64 + threadIdx.x % 4 * 8);
         const int first = bin & 1; /* keeps neighbours out of each other's banks */
         const uint4 a = from[first], b = from[1 - first], c = from[8 + first], d = from[9 - first];
@@ -204,8 +230,8 @@ static __device__ __forceinline__ void quick_add_up(struct quick_shared *q,
         uint64_t sum = low + ((uint64_t)high << 16);
         sum += __shfl_xor_sync(~0u, sum, 1);
         sum += __shfl_xor_sync(~0u, sum, 2);
-        if (threadIdx.x % 4 == 0)
-            q->out.sums.fixed[bin] = sum;
+        if (threadIdx.x % 4 == 0 && place < most)
+            q->out.sums.fixed[place] = sum;
     }
     __syncthreads();
 }

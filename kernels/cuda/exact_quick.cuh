@@ -73,28 +73,31 @@ static __device__ __noinline__ bool quick_settle_ties(struct quick_shared *q,
     return true;
 }
 
-/* A row of few neighbouring values: counted by key, solved with the oracle's own arithmetic. */
-static __device__ __noinline__ void
-quick_narrow(struct quick_shared *q, const struct exact_chunk *chunk, int32_t max_key, float p) {
-    const struct quick_level level = {(uint32_t)max_key, 0, INT32_MIN, -CUDART_INF_F};
-    const int lane = exact_lane();
-    quick_sum<true, true>(q, chunk, &level, quick_columns(q, 1));
-    quick_add_up(q, quick_columns(q, 1));
-    const union quick_message *const in = quick_exchange(q, chunk, 1, sizeof(struct quick_sums));
+/* A row of few neighbouring values, counted by its blocks: solved with the oracle's own
+ * arithmetic. */
+static __device__ __noinline__ void quick_narrow(struct quick_shared *q,
+                                                 const struct exact_chunk *chunk,
+                                                 const union quick_message *in, int32_t max_key,
+                                                 float p) {
     if (threadIdx.x < 32) {
-        uint32_t count[2] = {0, 0}, before[2] = {0, 0}, kept;
+        const int lane = exact_lane();
+        uint32_t count[2] = {0, 0}, before[2] = {0, 0}, here[2] = {0, 0}, kept;
         for (int rank = 0; rank < chunk->args->ranks; rank++)
             for (int n = 0; n < 2; n++) {
-                const uint32_t more = (uint32_t)in[rank].sums.fixed[2 * lane + n];
+                const uint32_t place = (uint32_t)(2 * lane + n) -
+                                       ((uint32_t)max_key - (uint32_t)in[rank].sums.max_key);
+                const uint32_t more =
+                    place < EXACT_NARROW_KEYS ? quick_counts(&in[rank].sums)[place] : 0;
                 count[n] += more;
                 before[n] += rank < chunk->rank ? more : 0;
+                here[n] = rank == chunk->rank ? more : here[n];
             }
         const int n = exact_solve_counts(count, max_key, p, &kept);
         if (n >= 0) {
             q->result.logit = exact_logit(max_key - 2 * lane - n);
             q->kept = kept;
             q->ties_before = n ? before[1] : before[0];
-            q->ties_here = (uint32_t)in[chunk->rank].sums.fixed[2 * lane + n];
+            q->ties_here = n ? here[1] : here[0];
         }
     }
     __syncthreads();
@@ -112,10 +115,9 @@ quick_divide(struct quick_shared *q, const struct exact_chunk *chunk,
     uint32_t *const columns = quick_columns(q, 1);
     quick_clear(columns);
     __syncthreads();
-    quick_sum<true, false>(q, chunk, level, columns);
-    quick_add_up(q, columns);
-    const union quick_message *const in =
-        quick_exchange(q, chunk, number, 16 + QUICK_BINS * sizeof(uint64_t));
+    quick_sum<true>(q, chunk, level, columns);
+    quick_add_up(q, columns, QUICK_BINS, false, 0);
+    const union quick_message *const in = quick_exchange(q, chunk, number, QUICK_LEVEL_BYTES);
     quick_total(q, in, chunk->args->ranks, false, 0);
     const double steps[3] = {1.0, 1.0, 1.0};
     int bin;
@@ -139,29 +141,39 @@ static __device__ __forceinline__ enum quick_outcome exact_quick(const struct ex
     double scale = exact_e_coarse[lane];
     double steps[3] = {EXACT_E_HALF_DOWN, EXACT_E_DOWN, EXACT_E_3_HALVES_DOWN};
     ptx_copy_wait_all();
-    const float block_max = exact_logit(quick_extremes(q, chunk));
+    const struct quick_extent extent = quick_first(q, chunk, quick_columns(q, 0));
+    const float block_max = exact_logit(extent.max_key);
     struct quick_level level = {quick_base(block_max), QUICK_STEP_BITS, INT32_MIN,
                                 block_max - 65.0f};
+    if (extent.wide) {
+        quick_clear(quick_columns(q, 0));
+        __syncthreads();
+    }
     const union quick_message *in;
     int bin, number = 0;
 #pragma unroll 1
     for (;; number++) { /* half logits, then halves of steps */
-        quick_sum<false, false>(q, chunk, &level, quick_columns(q, number));
-        quick_add_up(q, quick_columns(q, number));
-        if (number == 0)
+        if (number || extent.wide)
+            quick_sum<false>(q, chunk, &level, quick_columns(q, number));
+        quick_add_up(q, quick_columns(q, number), number ? QUICK_BINS : QUICK_TOP_BINS,
+                     !number && !extent.wide, level.base >> QUICK_STEP_BITS);
+        if (number == 0) {
+            if (quick_is_narrow(extent.max_key, extent.min_key)) {
+                const struct exact_chunk copy = *chunk;
+                quick_count(q, &copy, extent.max_key);
+            }
             exact_meet<true>();
-        in = quick_exchange(q, chunk, number,
-                            16 + (number ? QUICK_BINS : QUICK_TOP_BINS) * sizeof(uint64_t));
+        }
+        in = quick_exchange(q, chunk, number, number ? QUICK_LEVEL_BYTES : QUICK_TOP_BYTES);
         if (number == 0) {
             const int32_t max_key =
                 __reduce_max_sync(~0u, in_row ? in[lane].sums.max_key : INT32_MIN);
             const int32_t min_key =
                 __reduce_min_sync(~0u, in_row ? in[lane].sums.min_key : INT32_MAX);
             const float row_max = exact_logit(max_key);
-            if (fabsf(row_max) < 0x1p120f &&
-                (uint32_t)max_key - (uint32_t)min_key < EXACT_NARROW_KEYS) {
+            if (fabsf(row_max) < 0x1p120f && quick_is_narrow(max_key, min_key)) {
                 const struct exact_chunk copy = *chunk;
-                quick_narrow(q, &copy, max_key, p);
+                quick_narrow(q, &copy, in, max_key, p);
                 return QUICK_SOLVED;
             }
             if (!(fabsf(row_max) < EXACT_QUICK_GREATEST))

@@ -20,7 +20,8 @@ static __device__ __forceinline__ void quick_clear(uint32_t *columns) {
         ((uint4 *)columns)[i * EXACT_THREADS + threadIdx.x] = make_uint4(0, 0, 0, 0);
 }
 
-/* Everything zero, the table in place, the barriers ready; while the logits are on their way. */
+/* Everything zero, the table in place, the barriers ready; while the logits are on their way. Ends
+ * behind a barrier of the block. */
 static __device__ __forceinline__ void quick_open(struct quick_shared *q) {
     uint2 steps[QUICK_STEPS / EXACT_WARPS];
 #pragma unroll
@@ -38,6 +39,7 @@ static __device__ __forceinline__ void quick_open(struct quick_shared *q) {
 #pragma unroll
     for (int i = 0; i < QUICK_STEPS / EXACT_WARPS; i++)
         q->table[(threadIdx.x / 32 + i * EXACT_WARPS) * 32 + exact_lane()] = steps[i];
+    __syncthreads();
 }
 
 /* Least of a vector's tokens that exist; `first`: its first token's id. */
@@ -50,33 +52,88 @@ static __device__ __noinline__ float quick_min_partial(float4 x, int32_t first, 
     return min;
 }
 
-/* The block's extreme keys into q->out; returns the greatest, behind a barrier of the block. */
-static __device__ __forceinline__ int32_t quick_extremes(struct quick_shared *q,
-                                                         const struct exact_chunk *chunk) {
-    float max = -CUDART_INF_F, min = CUDART_INF_F;
+/* What a block finds on its first way through its logits. */
+struct quick_extent {
+    int32_t max_key, min_key; /* of all its tokens */
+    bool wide;                /* a ring of half logits does not hold what lies between */
+};
+
+/* Sums of half logits into the columns before anything is known: a ring of QUICK_BINS of them. The
+ * extreme keys into q->out, too. Ends behind a barrier of the block. */
+static __device__ __forceinline__ struct quick_extent
+quick_first(struct quick_shared *q, const struct exact_chunk *chunk, uint32_t *columns) {
+    const ptx_shared column = ptx_shared_of(columns + exact_lane());
+    float max = -CUDART_INF_F, min = CUDART_INF_F, least = CUDART_INF_F; /* least: but for -inf */
     quick_each(chunk, [&](float4 x, int32_t v) {
+        const float values[4] = {x.x, x.y, x.z, x.w};
+        uint32_t fixed[4], place[4];
         max = fmaxf(max, exact_max4(x));
         min = fminf(min,
                     exact_whole(chunk, chunk->first + 4 * v)
                         ? fminf(fminf(x.x, x.y), fminf(x.z, x.w))
                         : quick_min_partial(x, chunk->first + 4 * v, (int32_t)chunk->args->vocab));
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const bool in = values[j] > -CUDART_INF_F;
+            const struct quick_step step = quick_step(values[j]);
+            least = in ? fminf(least, values[j]) : least;
+            fixed[j] = quick_fixed(q, step);
+            place[j] = in ? (step.order >> QUICK_STEP_BITS) % QUICK_BINS : (uint32_t)QUICK_BINS;
+        }
+        quick_add(column, place, fixed);
     });
     const int32_t warp_max = __reduce_max_sync(~0u, exact_key(max));
     const int32_t warp_min = __reduce_min_sync(~0u, exact_key(min));
+    const int32_t warp_least = __reduce_min_sync(~0u, exact_key(least));
     if (exact_lane() == 0) {
         q->warp_max[threadIdx.x / 32] = warp_max;
         q->warp_min[threadIdx.x / 32] = warp_min;
+        q->warp_least[threadIdx.x / 32] = warp_least;
+    }
+    if (threadIdx.x < EXACT_NARROW_KEYS)
+        quick_counts(&q->out.sums)[threadIdx.x] = 0;
+    __syncthreads();
+    struct quick_extent extent;
+    extent.max_key = __reduce_max_sync(~0u, q->warp_max[exact_lane() % EXACT_WARPS]);
+    extent.min_key = __reduce_min_sync(~0u, q->warp_min[exact_lane() % EXACT_WARPS]);
+    const float most = exact_logit(extent.max_key);
+    least = exact_logit(__reduce_min_sync(~0u, q->warp_least[exact_lane() % EXACT_WARPS]));
+    extent.wide = quick_base(most) - quick_base(fmaxf(least, most - 100.0f)) >=
+                  (uint32_t)QUICK_BINS << QUICK_STEP_BITS;
+    if (threadIdx.x == 0) {
+        q->out.sums.max_key = extent.max_key;
+        q->out.sums.min_key = extent.min_key;
+        q->out.sums.base = quick_base(most);
+    }
+    return extent;
+}
+
+static __device__ __forceinline__ bool quick_is_narrow(int32_t max_key, int32_t min_key) {
+    return (uint32_t)max_key - (uint32_t)min_key < EXACT_NARROW_KEYS;
+}
+
+/* Counts the tokens of a block of few neighbouring values by key, into q->out. Ends behind a
+ * barrier of the block. */
+static __device__ __noinline__ void quick_count(struct quick_shared *q,
+                                                const struct exact_chunk *chunk, int32_t max_key) {
+    uint64_t counts = 0; /* eight bits a key: a thread has no more than 16 tokens */
+    quick_each(chunk, [&](float4 x, int32_t) {
+        const float values[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const uint32_t below = (uint32_t)max_key - (uint32_t)exact_key(values[j]);
+            counts += below < EXACT_NARROW_KEYS ? (uint64_t)1 << 8 * below : 0;
+        }
+    });
+#pragma unroll
+    for (int key = 0; key < EXACT_NARROW_KEYS; key++) {
+        const uint32_t count = __reduce_add_sync(~0u, (uint32_t)(counts >> 8 * key) & 0xff);
+        if (exact_lane() == key && count)
+            atomicAdd(&quick_counts(&q->out.sums)[key], count);
     }
     __syncthreads();
-    const int32_t max_key = __reduce_max_sync(~0u, q->warp_max[exact_lane() % EXACT_WARPS]);
-    const int32_t min_key = __reduce_min_sync(~0u, q->warp_min[exact_lane() % EXACT_WARPS]);
-    if (threadIdx.x == 0) {
-        q->out.sums.max_key = max_key;
-        q->out.sums.min_key = min_key;
-        q->out.sums.base = quick_base(exact_logit(max_key));
-    }
-    return max_key;
 }
+static_assert(4 * EXACT_QUICK_VECTORS < 256 && EXACT_NARROW_KEYS == 8, "counts of a thread");
 
 /* Where a bin of the row's first level, which starts with base, stands among a block's, which start
  * with its own maximum. QUICK_TOP_BINS or more: it has none. */

@@ -369,6 +369,32 @@ static void check_hazards(void) {
     report("hazards", &count, since);
 }
 
+/* Rows that span more than the windows of buckets: penalties, and slopes around their widths. */
+static void check_wide(void) {
+    static const int64_t vocabs[] = {3000, 16001, 40001};
+    static const float ranges[] = {-10000.0f, -1e9f, 31.0f, 36.5f, 62.9f, 63.4f, 64.2f, 130.0f};
+    enum { ROWS = sizeof ranges / sizeof *ranges };
+    const double since = seconds();
+    struct gpu_count count = {0};
+    for (size_t v = 0; v < sizeof vocabs / sizeof *vocabs; v++) {
+        const int64_t vocab = vocabs[v];
+        float *const rows = malloc((size_t)vocab * ROWS * sizeof *rows), p[ROWS];
+        for (int row = 0; row < ROWS; row++) {
+            p[row] = row % 2 ? 0.95f : 0x1.fffffep-1f;
+            for (int64_t t = 0; t < vocab; t++)
+                rows[row * vocab + t] = ranges[row] < 0.0f
+                                            ? next() & 15 ? random_logit(0, 3.0, 0) : ranges[row]
+                                            : (float)(uniform() * ranges[row]) - 7.25f;
+        }
+        const struct gpu_case the_case = {"wide", rows, p, ROWS, vocab, vocab, -INFINITY, 0, NULL};
+        gpu_check(variant, &the_case, GPU_STREAM, &count);
+        const struct gpu_case alone = {"wide", rows, p, 1, vocab, vocab, -INFINITY, 0, NULL};
+        gpu_check(variant, &alone, GPU_GRAPH, &count);
+        free(rows);
+    }
+    report("wide", &count, since);
+}
+
 /* A few launches of every kind, for sanitizers: parts of a row short and long, one block a row and
  * many. */
 static void check_kinds(const char *what, int64_t batch, size_t p_count) {
@@ -411,12 +437,12 @@ int main(int argc, char **argv) {
         void (*check)(void);
         bool always, quick; /* without being named; that in seconds, too */
     } checks[] = {
-        {"small", check_small, false, false},      {"least", check_least, false, false},
-        {"planted", check_planted, true, true},    {"near", check_near, true, true},
-        {"edges", check_edges, true, true},        {"hazards", check_hazards, true, true},
-        {"families", check_families, true, false}, {"captured", check_captured, true, true},
-        {"same", check_same, true, false},         {"random", check_random, true, true},
-        {"golden", check_golden, true, false},
+        {"small", check_small, false, false},     {"least", check_least, false, false},
+        {"wide", check_wide, true, true},         {"planted", check_planted, true, true},
+        {"near", check_near, true, true},         {"edges", check_edges, true, true},
+        {"hazards", check_hazards, true, true},   {"families", check_families, true, false},
+        {"captured", check_captured, true, true}, {"same", check_same, true, false},
+        {"random", check_random, true, true},     {"golden", check_golden, true, false},
     };
     const bool quick = named(argc, argv, "quick");
     bool some = false;
