@@ -230,6 +230,14 @@ static __device__ __forceinline__ bool quick_find(struct quick_shared *q, double
     return *bin >= 0;
 }
 
+/* Least and greatest of the logits in a run of half steps; one on its edge may be of the next. */
+static __device__ __forceinline__ void quick_range_of_steps(uint32_t last, uint32_t count,
+                                                            float *low, float *high) {
+    const uint32_t first = last - (count - 1);
+    *low = (__uint_as_float(first / 2) - EXACT_MAGIC - (first % 2 ? 0.0f : 0.5f)) * (1.0f / 128.0f);
+    *high = (__uint_as_float(last / 2) - EXACT_MAGIC + (last % 2 ? 0.5f : 0.0f)) * (1.0f / 128.0f);
+}
+
 /* Lists the chunk's tokens in one bin of a level. Ends behind a barrier of the block. */
 template <bool kKeys>
 static __device__ __forceinline__ void quick_gather(struct quick_shared *q,
@@ -243,18 +251,22 @@ static __device__ __forceinline__ void quick_gather(struct quick_shared *q,
     }
     __syncthreads();
     int32_t key_min = INT32_MAX, key_max = INT32_MIN, unlisted = 0;
+    const uint32_t last = level->base - (bin << level->shift), size = 1u << level->shift;
+    float low = exact_logit((int32_t)(last - (size - 1))), high = exact_logit((int32_t)last);
+    if (!kKeys)
+        quick_range_of_steps(last, size, &low, &high);
     quick_each(chunk, [&](float4 x, int32_t v) {
         const float values[4] = {x.x, x.y, x.z, x.w};
-        uint32_t in = 0;
+        uint32_t near = 0; /* in, but for some on the edges */
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            const float value = fmaxf(values[j], level->low);
-            in |= quick_place<kKeys>(level, value, quick_step(value)) == bin ? 1u << j : 0;
-        }
+        for (int j = 0; j < 4; j++)
+            near |= values[j] >= low && values[j] <= high ? 1u << j : 0;
 #pragma unroll 1
-        for (; in; in &= in - 1) {
-            const int j = __ffs(in) - 1;
+        for (; near; near &= near - 1) {
+            const int j = __ffs(near) - 1;
             const float value = j == 0 ? x.x : j == 1 ? x.y : j == 2 ? x.z : x.w;
+            if (quick_place<kKeys>(level, value, quick_step(value)) != bin)
+                continue;
             key_min = min(key_min, exact_key(value));
             key_max = max(key_max, exact_key(value));
             if (ptx_peek(&list->head.count) > QUICK_ROOM) {
