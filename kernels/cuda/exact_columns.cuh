@@ -76,7 +76,7 @@ struct __align__(16) quick_shared {
     uint32_t last[2][QUICK_BINS]; /* of the candidates: low and high halves */
     struct quick_candidate final_list[QUICK_FINAL];
     int32_t warp_max[32], warp_min[32], warp_least[32];
-    uint32_t ties[4 * 32];
+    uint32_t ties[EXACT_QUICK_VECTORS * 32];
     struct exact_entry result;
     int32_t sure, final_count;
     uint32_t kept, ties_before, ties_here;
@@ -163,7 +163,7 @@ static __device__ __forceinline__ uint32_t quick_place(const struct quick_level 
                               : (level->base - (uint32_t)key) >> level->shift;
 }
 
-/* Calls visit(vector, v) for the chunk's vectors of this thread: at most four. */
+/* Calls visit(vector, v) for the chunk's vectors of this thread: few. */
 template <class Visit>
 static __device__ __forceinline__ void quick_each(const struct exact_chunk *chunk, Visit visit) {
     const float4 *const cache = exact_cache(chunk->args);

@@ -15,13 +15,16 @@ static __device__ __noinline__ void quick_tie(struct quick_shared *q,
     const int lane = exact_lane(), warp = threadIdx.x / 32;
     const float4 *const cache = exact_cache(chunk->args);
     const int32_t number = (int32_t)(kept - before_here);
-    uint32_t mine[4], upto[4];
+    uint32_t mine[EXACT_QUICK_VECTORS], upto[EXACT_QUICK_VECTORS];
     if (threadIdx.x == 0) {
         q->result.logit = logit;
         q->result.token = number > 0 ? INT32_MAX : -1;
     }
+    const bool all_or_none = number <= 0 || number >= (int32_t)here; /* the same in the block */
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < EXACT_QUICK_VECTORS; k++) {
+        if (all_or_none || k * EXACT_THREADS >= chunk->vectors)
+            break;
         const int32_t v = k * EXACT_THREADS + threadIdx.x;
         mine[k] = 0;
         if (v < chunk->vectors) {
@@ -38,13 +41,14 @@ static __device__ __noinline__ void quick_tie(struct quick_shared *q,
     }
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < EXACT_QUICK_VECTORS; k++) {
+        if (all_or_none || k * EXACT_THREADS >= chunk->vectors)
+            break;
         uint32_t before = 0;
         for (int i = lane; i < k * EXACT_WARPS + warp; i += 32)
             before += q->ties[i];
         before = __reduce_add_sync(~0u, before) + upto[k] - mine[k];
-        if (number > 0 && number < (int32_t)here && (uint32_t)number > before &&
-            (uint32_t)number <= before + mine[k]) {
+        if ((uint32_t)number > before && (uint32_t)number <= before + mine[k]) {
             const int32_t v = k * EXACT_THREADS + threadIdx.x;
             const float4 x = cache[v];
             const float values[4] = {x.x, x.y, x.z, x.w};
