@@ -136,16 +136,19 @@ static size_t exact_cut(const struct exact_device *device, const struct topp_pro
     *kernel = chunk <= short_most ? &exact_kernel_short : &exact_kernel_long;
     args->chunk = (int32_t)chunk;
     args->wide = chunk > EXACT_SEGMENT / 4;
-    /* A thread's vectors in one batch: latency is what counts. */
-    const bool quick = args->ranks > 1 && (*kernel)->quick &&
-                       chunk <= (int64_t)EXACT_QUICK_VECTORS * (*kernel)->threads;
+    const size_t vector = 4 * sizeof(float);
+    size_t fixed = (*kernel)->fixed_bytes + (size_t)args->ranks * (*kernel)->rank_bytes +
+                   (args->wide ? (*kernel)->wide_bytes : 0);
+    /* The short way keeps its whole part on chip. */
+    const bool quick =
+        args->ranks > 1 && (*kernel)->quick &&
+        chunk <= (int64_t)EXACT_QUICK_VECTORS * (*kernel)->threads &&
+        fixed + (*kernel)->quick_bytes + (size_t)chunk * vector <= (size_t)device->shared_bytes;
     *function = quick ? (*kernel)->quick : args->ranks > 1 ? (*kernel)->cluster : (*kernel)->single;
-    const size_t fixed = (*kernel)->fixed_bytes + (size_t)args->ranks * (*kernel)->rank_bytes +
-                         (args->wide ? (*kernel)->wide_bytes : 0) +
-                         (quick ? (*kernel)->quick_bytes : 0);
-    const int64_t room = (int64_t)(((size_t)device->shared_bytes - fixed) / (4 * sizeof(float)));
+    fixed += quick ? (*kernel)->quick_bytes : 0;
+    const int64_t room = (int64_t)(((size_t)device->shared_bytes - fixed) / vector);
     args->cached = (int32_t)(chunk < room ? chunk : room);
-    return fixed + (size_t)args->cached * 4 * sizeof(float);
+    return fixed + (size_t)args->cached * vector;
 }
 
 static int exact_start(const struct topp_problem *problem, void *workspace, size_t workspace_bytes,

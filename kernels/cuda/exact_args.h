@@ -8,7 +8,7 @@
 enum {
     EXACT_SEGMENT = 65536, /* logits that 32-bit sums of 16-bit halves surely hold */
     EXACT_GREATEST_CLUSTER = 16,
-    EXACT_QUICK_VECTORS = 4, /* most of a thread for the short way */
+    EXACT_QUICK_VECTORS = 8, /* most of a thread for the short way */
 };
 
 struct exact_args {

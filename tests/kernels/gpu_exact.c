@@ -407,6 +407,8 @@ static void check_kinds(const char *what, int64_t batch, size_t p_count) {
         check_shape(families[f], 1000, batch, 1003, NULL, few, p_count, &count);
         check_shape(families[f], 16000, batch, 16001, NULL, few, p_count, &count);
         check_shape(families[f], 40001, batch, 0, NULL, few, p_count, &count);
+        if (batch > 1)
+            check_shape(families[f], 70001, 1, 0, NULL, few, p_count, &count);
     }
     if (batch > 1) {
         check_shape("normal", 140001, 1, 0, NULL, few, p_count, &count);
