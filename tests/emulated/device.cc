@@ -127,7 +127,6 @@ std::vector<struct thread *> &threads = /* made once, used again, never destroye
     *new std::vector<struct thread *>;
 struct thread *running;
 struct fiber scheduler;
-struct emulated_count counted;
 uint32_t order, noise_state;
 unsigned passes;
 
@@ -355,7 +354,6 @@ void run(const struct shape &shape, const std::function<void()> &kernel) {
     make_threads(count);
     fiber_adopt(&scheduler);
     noise_state = 2463534242u + 2 * order;
-    counted.launches++;
     cluster.kernel = &kernel;
     cluster.shared_bytes = shape.shared_bytes;
     for (unsigned first = 0; first < shape.grid.x * shape.grid.y; first += size) {
@@ -364,7 +362,6 @@ void run(const struct shape &shape, const std::function<void()> &kernel) {
         cluster.meeting.live = (unsigned)count;
         for (unsigned rank = 0; rank < size; rank++)
             open_block(shape, rank, first + rank);
-        counted.blocks += size;
         releases(&cluster.begin);
         while (pass(turns))
             ;
@@ -508,7 +505,3 @@ void store_async(void *to, const void *value, uint64_t *at) {
 }
 
 } // namespace emulated
-
-struct emulated_count emulated_counted(void) {
-    return emulated::counted;
-}

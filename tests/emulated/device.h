@@ -12,25 +12,14 @@
  * ThreadSanitizer, every access to memory is checked against what barriers order, among the blocks
  * of a cluster, too.
  *
+ * EMULATED_CLUSTER and EMULATED_SHARED make a lesser device of it (runtime.cc).
+ *
  * Called by the headers in include/, which stand in for those of the CUDA toolkit. */
 #ifndef TOPP_TESTS_EMULATED_DEVICE_H
 #define TOPP_TESTS_EMULATED_DEVICE_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* Launches so far, and the sum of their blocks. */
-struct emulated_count {
-    int64_t launches, blocks;
-};
-struct emulated_count emulated_counted(void);
-
-#ifdef __cplusplus
-}
 
 #include <functional>
 
@@ -83,6 +72,5 @@ void barrier_wait(uint64_t *barrier, unsigned parity);
 void store_async(void *to, const void *value, uint64_t *barrier);
 
 } // namespace emulated
-#endif
 
 #endif

@@ -16,8 +16,14 @@ struct CUgraphExec_st {
     launches list;
 };
 
-/* As an H200 says it. */
+/* As an H200 says it; the environment can ask for less. EMULATED_SHARED: bytes of a block's shared
+ * memory, EMULATED_CLUSTER: blocks of a cluster, at most. */
 enum { MAJOR = 9, SHARED_MOST = 232448, SHARED_ALL = 233472, MULTIPROCESSORS = 132 };
+
+static int at_most(const char *name, int otherwise) {
+    const char *const text = getenv(name);
+    return text ? atoi(text) : otherwise;
+}
 
 static cudaError_t latest;
 
@@ -40,9 +46,10 @@ cudaError_t cudaGetDevice(int *device) {
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
     if (device)
         return say(cudaErrorInvalidDevice);
-    *value = attribute == cudaDevAttrComputeCapabilityMajor         ? MAJOR
-             : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? SHARED_MOST
-                                                                    : SHARED_ALL;
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? MAJOR
+             : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin
+                 ? at_most("EMULATED_SHARED", SHARED_MOST)
+                 : SHARED_ALL;
     return cudaSuccess;
 }
 
@@ -130,9 +137,8 @@ static unsigned cluster_of(const cudaLaunchConfig_t *config) {
 
 cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *,
                                            const cudaLaunchConfig_t *config) {
-    const char *const most = getenv("EMULATED_CLUSTER");
     const int size = (int)cluster_of(config);
-    *clusters = most && size > atoi(most) ? 0 : MULTIPROCESSORS / size;
+    *clusters = size > at_most("EMULATED_CLUSTER", 16) ? 0 : MULTIPROCESSORS / size;
     return cudaSuccess;
 }
 
