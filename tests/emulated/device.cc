@@ -1,134 +1,30 @@
-#include "tests/emulated/device.h"
-
-#include "tests/emulated/fiber.h"
+#include "tests/emulated/state.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <vector>
-
-#ifdef EMULATED_TSAN
-#include <sanitizer/tsan_interface.h>
-extern "C" void __tsan_read_range(void *at, unsigned long bytes); /* of the runtime, undeclared */
-extern "C" void __tsan_write_range(void *at, unsigned long bytes);
-#endif
-
-/* ThreadSanitizer takes fibers for threads: this file is built without it, and says itself what
- * orders what. Which of the two places of an object: by turns, so that who is ahead does not lend
- * its knowledge to who is behind. What the library copies or frees is seen in any case, so shared
- * lists do not grow. */
-static void releases(void *object) {
-#ifdef EMULATED_TSAN
-    __tsan_release(object);
-#endif
-    (void)object;
-}
-
-static void acquires(void *object) {
-#ifdef EMULATED_TSAN
-    __tsan_acquire(object);
-#endif
-    (void)object;
-}
-
-static void writes(void *at, unsigned long bytes) {
-#ifdef EMULATED_TSAN
-    __tsan_write_range(at, bytes);
-#endif
-    (void)at, (void)bytes;
-}
-
-static void reads(const void *at, unsigned long bytes) {
-#ifdef EMULATED_TSAN
-    __tsan_read_range((void *)at, bytes);
-#endif
-    (void)at, (void)bytes;
-}
 
 namespace emulated {
 
 struct place *here;
+struct cluster cluster;
+struct thread *running;
+uint32_t order;
 
 namespace {
 
-enum { WARP = 32, MOST_THREADS = 1024 };
-
-struct block;
-
-/* Blocked while (*counter & mask) == value. */
-struct wait {
-    const unsigned *counter;
-    unsigned mask, value;
-    const char *what;
-};
-
-struct copy {
-    void *to;
-    const void *from;
-};
-
-struct thread {
-    struct fiber fiber;
-    struct place place;
-    struct block *block;
-    struct wait wait;
-    std::vector<std::vector<copy>> groups; /* on their way, the last one still open */
-    unsigned cluster_turn;                 /* of its last arrival */
-    bool done;
-};
-
-/* Where a number of threads meet again and again. */
-struct meeting {
-    unsigned arrived, turn, live;
-    char order[2];
-};
-
-struct warp {
-    struct meeting meeting;
-    const char *operation;
-    uint64_t in[WARP], out[WARP];
-    unsigned awake_from; /* the pass before which it sits out */
-};
-
-struct block {
-    struct meeting meeting;
-    bool any, any_result;
-    std::vector<struct warp> warps;
-    unsigned char *shared; /* malloc'ed to the byte */
-};
-
-/* What an mbarrier's eight bytes point to. */
-struct mbarrier {
-    uint64_t magic;
-    unsigned expected, pending, phase;
-    int64_t bytes;
-    char order[2];
-};
-const uint64_t BARRIER_MAGIC = 0x6d62617272696572;
-
-struct message {
-    unsigned char bytes[16];
-    void *to;
-    struct mbarrier *barrier;
-};
-
-/* The cluster that runs. */
-struct {
-    struct meeting meeting;
-    std::vector<struct block> blocks;
-    std::vector<struct mbarrier *> barriers;
-    std::vector<struct message> messages; /* on their way */
-    size_t shared_bytes;
-    const std::function<void()> *kernel;
-    char begin, end, barriers_ready;
-} cluster;
-
 std::vector<struct thread *> &threads = /* made once, used again, never destroyed */
     *new std::vector<struct thread *>;
-struct thread *running;
 struct fiber scheduler;
-uint32_t order, noise_state;
+uint32_t noise_state;
 unsigned passes;
+
+void give_way() {
+    struct thread *const self = running;
+    fiber_switch(&self->fiber, &scheduler);
+}
+
+} // namespace
 
 [[noreturn]] void broken(const char *what, const char *detail) {
     if (running)
@@ -146,12 +42,6 @@ uint32_t noise() {
     return noise_state;
 }
 
-void give_way() {
-    struct thread *const self = running;
-    fiber_switch(&self->fiber, &scheduler);
-}
-
-/* Stands until the counter has changed. */
 void stand(const unsigned *counter, unsigned mask, unsigned value, const char *what) {
     running->wait = (struct wait){counter, mask, value, what};
     if ((*counter & mask) == value)
@@ -159,17 +49,20 @@ void stand(const unsigned *counter, unsigned mask, unsigned value, const char *w
     running->wait.counter = NULL;
 }
 
-void meeting_over(struct meeting *meeting) {
+void arrive(struct meeting *meeting) {
+    if (++meeting->arrived < meeting->live)
+        return;
     meeting->arrived = 0;
     meeting->turn++;
 }
+
+namespace {
 
 void meet(struct meeting *meeting, const char *what, bool ordered) {
     const unsigned turn = meeting->turn;
     if (ordered)
         releases(&meeting->order[turn & 1]);
-    if (++meeting->arrived == meeting->live)
-        meeting_over(meeting);
+    arrive(meeting);
     stand(&meeting->turn, ~0u, turn, what);
     if (ordered)
         acquires(&meeting->order[turn & 1]);
@@ -177,8 +70,11 @@ void meet(struct meeting *meeting, const char *what, bool ordered) {
 
 /* Who has ended is waited for no longer. */
 void leave(struct meeting *meeting) {
-    if (--meeting->live && meeting->arrived == meeting->live)
-        meeting_over(meeting);
+    meeting->live--;
+    if (meeting->arrived && meeting->arrived == meeting->live) {
+        meeting->arrived--;
+        arrive(meeting);
+    }
 }
 
 struct warp *own_warp() {
@@ -202,27 +98,6 @@ void thread_body() {
         releases(&cluster.end);
         give_way();
     }
-}
-
-void deliver(struct message *message) {
-    memcpy(message->to, message->bytes, sizeof message->bytes);
-    struct mbarrier *const barrier = message->barrier;
-    barrier->bytes -= (int64_t)sizeof message->bytes;
-    if (!barrier->pending && !barrier->bytes) {
-        barrier->phase++;
-        barrier->pending = barrier->expected;
-    }
-}
-
-/* Some of the messages, or all. */
-void deliver_messages(bool all) {
-    size_t kept = 0;
-    for (size_t i = 0; i < cluster.messages.size(); i++)
-        if (all || order < 2 || noise() & 1)
-            deliver(&cluster.messages[i]);
-        else
-            cluster.messages[kept++] = cluster.messages[i];
-    cluster.messages.resize(kept);
 }
 
 void stuck(size_t count) {
@@ -252,7 +127,7 @@ bool pass(std::vector<unsigned> &turns) {
     if (order > 1)
         for (size_t i = count - 1; i > 0; i--)
             std::swap(turns[i], turns[noise() % (i + 1)]);
-    deliver_messages(false);
+    deliver_messages();
     passes++;
     for (size_t i = 0; i < count; i++) {
         struct thread *const next = threads[turns[order == 1 ? count - 1 - i : i]];
@@ -307,35 +182,6 @@ void open_block(const struct shape &shape, unsigned rank, unsigned index) {
     }
 }
 
-void close_cluster() {
-    if (!cluster.messages.empty())
-        broken("ended with stores to other blocks on their way", "");
-    for (struct block &block : cluster.blocks)
-        free(block.shared);
-    for (struct mbarrier *barrier : cluster.barriers) {
-        if (barrier->pending != barrier->expected || barrier->bytes)
-            broken("ended with a phase of an mbarrier half done", "");
-        barrier->magic = 0;
-        free(barrier);
-    }
-    cluster.barriers.clear();
-}
-
-struct mbarrier *barrier_at(const uint64_t *at) {
-    struct mbarrier *const barrier = (struct mbarrier *)(uintptr_t)*at;
-    for (struct mbarrier *known : cluster.barriers)
-        if (known == barrier && barrier->magic == BARRIER_MAGIC)
-            return barrier;
-    broken("no mbarrier where one is used", "");
-}
-
-void settle(struct mbarrier *barrier) {
-    if (barrier->pending || barrier->bytes)
-        return;
-    barrier->phase++;
-    barrier->pending = barrier->expected;
-}
-
 } // namespace
 
 void run(const struct shape &shape, const std::function<void()> &kernel) {
@@ -349,8 +195,7 @@ void run(const struct shape &shape, const std::function<void()> &kernel) {
         turns[i] = (unsigned)i;
     const char *const asked = getenv("EMULATED_ORDER");
     order = asked ? (uint32_t)strtoul(asked, NULL, 10) : 0;
-    cluster.barriers.reserve(1 << 8); /* not to grow while fibers run: see above */
-    cluster.messages.reserve(1 << 16);
+    exchange_open();
     make_threads(count);
     fiber_adopt(&scheduler);
     noise_state = 2463534242u + 2 * order;
@@ -369,7 +214,9 @@ void run(const struct shape &shape, const std::function<void()> &kernel) {
             if (!threads[i]->done)
                 stuck(count);
         acquires(&cluster.end);
-        close_cluster();
+        exchange_close();
+        for (struct block &block : cluster.blocks)
+            free(block.shared);
     }
 }
 
@@ -434,74 +281,6 @@ void copy_wait(unsigned groups) {
 void copy_wait_all() {
     copy_arrive(0);
     running->groups.push_back({});
-}
-
-void cluster_arrive() {
-    struct meeting *const meeting = &cluster.meeting;
-    running->cluster_turn = meeting->turn;
-    if (++meeting->arrived == meeting->live)
-        meeting_over(meeting);
-}
-
-void cluster_wait() {
-    stand(&cluster.meeting.turn, ~0u, running->cluster_turn, "barrier.cluster.wait");
-    acquires(&cluster.barriers_ready);
-}
-
-void *peer(const void *mine, int rank) {
-    const size_t offset = (size_t)((const unsigned char *)mine - here->shared);
-    if (rank < 0 || (size_t)rank >= cluster.blocks.size() || offset >= cluster.shared_bytes)
-        broken("no such address in another block", "");
-    const struct block *const block = &cluster.blocks[(size_t)rank];
-    if (!block->meeting.live)
-        broken("reaches into a block that has ended", "");
-    return block->shared + offset;
-}
-
-void barrier_init(uint64_t *at, unsigned arrivals) {
-    struct mbarrier *const barrier = (struct mbarrier *)calloc(1, sizeof *barrier);
-    barrier->magic = BARRIER_MAGIC;
-    barrier->expected = barrier->pending = arrivals;
-    cluster.barriers.push_back(barrier);
-    *at = (uint64_t)(uintptr_t)barrier;
-    writes(at, sizeof *at);
-}
-
-/* Lent to all that wait for the cluster from then on: no more than that a barrier is there. */
-void barrier_init_release() {
-    releases(&cluster.barriers_ready);
-}
-
-/* Arrivals alone are seen as reads of the barrier: as many as wait would make ThreadSanitizer,
- * which remembers four accesses a word, forget who made it. */
-void barrier_arrive(uint64_t *at, unsigned bytes) {
-    reads(at, sizeof *at);
-    struct mbarrier *const barrier = barrier_at(at);
-    if (!barrier->pending)
-        broken("an mbarrier is arrived at too often", "");
-    releases(&barrier->order[barrier->phase & 1]);
-    barrier->bytes += bytes;
-    barrier->pending--;
-    settle(barrier);
-}
-
-void barrier_wait(uint64_t *at, unsigned parity) {
-    struct mbarrier *const barrier = barrier_at(at);
-    const unsigned turn = barrier->phase & 1;
-    if (turn == parity)
-        stand(&barrier->phase, 1, parity, "mbarrier.try_wait");
-    acquires(&barrier->order[parity]);
-}
-
-void store_async(void *to, const void *value, uint64_t *at) {
-    struct message message = {};
-    message.to = to;
-    message.barrier = barrier_at(at);
-    memcpy(message.bytes, value, sizeof message.bytes);
-    reads(at, sizeof *at);
-    writes(to, sizeof message.bytes);
-    releases(&message.barrier->order[message.barrier->phase & 1]);
-    cluster.messages.push_back(message);
 }
 
 } // namespace emulated

@@ -187,6 +187,14 @@ static void forgets_its_phase() {
     }
 }
 
+static void sends_and_goes() {
+    struct mail *const mail = (struct mail *)ptx_dynamic_shared();
+    if (threadIdx.x)
+        return;
+    ptx_barrier_init(&mail->barrier[0], 1);
+    ptx_peer_store_async(&mail->in[0][0], make_uint4(1, 2, 3, 4), &mail->barrier[0], 0);
+}
+
 /* What the device says before it ends the program, in a process of its own. */
 static void assert_found_out(void (*kernel)(), const char *words) {
     int pipes[2];
@@ -219,6 +227,7 @@ static void test_found_out(void **) {
     assert_found_out(no_barrier_there, "no mbarrier where one is used");
     assert_found_out(forgets_its_copy, "copies on their way");
     assert_found_out(reaches_too_far, "no such address in another block");
+    assert_found_out(sends_and_goes, "a store arrives in a block that has ended");
     assert_found_out(forgets_its_phase, "a phase of an mbarrier half done");
 }
 
