@@ -412,6 +412,7 @@ static void check_kinds(const char *what, int64_t batch, size_t p_count) {
     }
     if (batch > 1) {
         check_shape("normal", 140001, 1, 0, NULL, few, p_count, &count);
+        check_shape("normal", 40001, 34, 0, NULL, few, 1, &count); /* two long parts a row */
         check_shape("normal", 70000, 70, 70001, NULL, few, p_count, &count);
     }
     report(what, &count, since);
