@@ -4,6 +4,7 @@ import os
 import sys
 
 SCHEMA = "topp-bench.results/1"
+STANDARD = ("-", "/dev/stdout")
 
 
 class Unusable(Exception):
@@ -24,6 +25,8 @@ def read(path, parse_float=float):
         raise Unusable(f"{path}: {error}: wanted the whole results.json of a run") from None
     if not isinstance(results, dict) or results.get("schema") != SCHEMA:
         raise Unusable(f"{path}: schema is not {SCHEMA}: wanted the results.json of a run")
+    if not isinstance(results.get("cells"), list):
+        raise Unusable(f"{path}: cells: no list of them: wanted the results.json of a run")
     return results
 
 
@@ -31,21 +34,34 @@ def made_of(path, place, make, value):
     """make(value); where it misses something, the place that misses it."""
     try:
         return make(value)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         why = f"no member {error}" if isinstance(error, KeyError) else error
         raise Unusable(f"{path}: {place}: {why}: wanted a file as bench_topp left it") from None
 
 
-def write(path, text):
-    partial = path + ".partial"
+def write_all(path, data):
+    """A file is replaced when all is written; what is no file (a device, a pipe) stays what it is."""
+    standard = path in STANDARD
+    whole = not standard and (os.path.isfile(path) or not os.path.exists(path))
+    target = os.path.realpath(path) if os.path.islink(path) else path  # a link stays one
+    opened = 1 if standard else target + ".partial" if whole else path
     try:
-        with open(partial, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(partial, path)
+        with open(opened, "wb", closefd=not standard) as file:
+            file.write(data)
+        if whole:
+            os.replace(opened, target)
+    except OSError:
+        if whole and os.path.isfile(opened):
+            os.remove(opened)
+        raise
+
+
+def write(path, text):
+    try:
+        write_all(path, text.encode(errors="backslashreplace"))
     except OSError as error:
-        if os.path.isfile(partial):
-            os.remove(partial)
-        raise Unusable(f"{path}: {error.strerror}: name a file that can be written") from None
+        where = "standard output" if path in STANDARD else path
+        raise Unusable(f"{where}: {error.strerror}: name a file that can be written") from None
 
 
 def main(work, usage, counts):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """ci/compact-results and ci/measured on what an H200 measured: nothing is lost, every figure is the file's, and
 what cannot be read leaves what was there. usage: results_files_test.py PERFWATCH RECORDED_DIR SOURCE_DIR"""
-import copy, json, os, re, resource, sys, tempfile
+import copy, json, os, re, resource, stat, subprocess, sys, tempfile
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -171,6 +171,31 @@ def other_pages(part):
                                 if heading == "gumbel, statistic greedy"] == [["-"] * 5])
 
 
+# ---- Outputs ----
+
+def special_outputs(part):
+    """What is no file is written to and stays: as root, a rename would put a file in place of a device."""
+    write("run/results.json", part)
+    for words in ([COMPACT, "run/results.json"], [MEASURED, "run", "T", "c"]):
+        tool = os.path.basename(words[0])
+        text = need_run(0, *words, "-")
+        check(f"{tool}: - and /dev/stdout", len(text) > 1000 and need_run(0, *words, "/dev/stdout") == text and
+              not os.path.exists("-"))
+        os.mkfifo("pipe")
+        reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+        need_run(0, *words, "pipe")
+        check(f"{tool}: a pipe stays one", stat.S_ISFIFO(os.stat("pipe").st_mode) and os.read(reader, 1 << 20).decode() == text)
+        os.close(reader), os.remove("pipe")
+        write("target", "old"), os.symlink("target", "link")
+        need_run(0, *words, "link")
+        check(f"{tool}: a link stays one", os.path.islink("link") and text_of("target") == text)
+        os.remove("link")
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([sys.executable, *words, "-"], stdout=full, stderr=subprocess.PIPE, text=True)
+        check(f"{tool}: standard output full", done.returncode == 2 and
+              done.stderr == f"ci/{tool}: standard output: No space left on device: name a file that can be written\n", done)
+
+
 # ---- What neither can read ----
 
 def refusals(part):
@@ -179,9 +204,12 @@ def refusals(part):
            "NaN": (whole.replace(": 1,", ": NaN,", 1), "NaN is no JSON"), "deep": ("[" * 100000, "recursion"),
            "another schema": (changed(part, schema="topp-bench.results/2"), "schema is not topp-bench.results/1"),
            "a list": ("[]", "schema is not"), "no cells": (changed(part, cells=GONE), "cells: "),
-           "cells of text": (changed(part, cells=["a"]), "cells[0]")}
+           "cells of text": (changed(part, cells=["a"]), "cells[0]"),
+           "cells in no list": (changed(part, cells={}), "cells: no list")}
     for_compact = {"a changed draw": (changed(part, "cells", 2, "samples", draw=[0] * 1000), "samples are not those that"),
                    "a column cut": (changed(part, "cells", 2, "samples", cycles=[1]), "cells[2]: samples: 1 figures"),
+                   "a time past binary64": (changed(part, "cells", 2, "samples", time_ns=[10 ** 400] * len(part["cells"][2]["samples"]["block"])), "cells[2]: "),
+                   "no number in the head": (whole.replace('"seed": ', '"seed": 1e999, "x": ', 1), "Out of range"),
                    "no samples": (changed(part, "cells", 2, samples=GONE), "cells[2]: no member 'samples'")}
     for_page = {"no verdict": (changed(part, "cells", 2, verdict=GONE), "cells[2]: no member 'verdict'"),
                 "a median of text": (changed(part, "cells", 2, median_ns="fast"), "cells[2]: "),
@@ -225,6 +253,7 @@ def main():
         measured(recorded)
         few = dict(part, cells=part["cells"][:3] + part["cells"][-3:])
         other_pages(few)
+        special_outputs(few)
         refusals(few)
     finish()
 
