@@ -174,13 +174,13 @@ def other_pages(part):
 # ---- Outputs ----
 
 def special_outputs(part):
-    """What is no file is written to and stays: as root, a rename would put a file in place of a device."""
+    """What is no file is written to and stays: root's rename would put a file in the place of /dev/null, which
+    is not tried here itself for what it would leave."""
     write("run/results.json", part)
     for words in ([COMPACT, "run/results.json"], [MEASURED, "run", "T", "c"]):
         tool = os.path.basename(words[0])
         text = need_run(0, *words, "-")
-        check(f"{tool}: - and /dev/stdout", len(text) > 1000 and need_run(0, *words, "/dev/stdout") == text and
-              not os.path.exists("-"))
+        check(f"{tool}: - is standard output", 1000 < len(text) < 60000 and not os.path.exists("-"), len(text))
         os.mkfifo("pipe")
         reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
         need_run(0, *words, "pipe")
