@@ -427,56 +427,76 @@ static void check_least(void) {
     check_kinds("least", 1, 1);
 }
 
-static bool named(int argc, char **argv, const char *name) {
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], name))
-            return true;
-    return false;
+static const struct check {
+    const char *name;
+    void (*run)(void);
+    bool always, quick; /* without being named; that in seconds, too */
+} checks[] = {
+    {"small", check_small, false, false},     {"least", check_least, false, false},
+    {"wide", check_wide, true, true},         {"planted", check_planted, true, true},
+    {"near", check_near, true, true},         {"edges", check_edges, true, true},
+    {"hazards", check_hazards, true, true},   {"families", check_families, true, false},
+    {"captured", check_captured, true, true}, {"same", check_same, true, false},
+    {"random", check_random, true, true},     {"golden", check_golden, true, false},
+};
+enum { CHECKS = sizeof checks / sizeof *checks };
+
+struct request {
+    bool quick, portable, some, named[CHECKS];
+};
+
+/* random=ROWS, captured=DIRECTORY; false for anything else. */
+static bool take_setting(const char *word) {
+    char *end;
+    if (!strncmp(word, "captured=", 9)) {
+        captured = word + 9;
+        return *captured;
+    }
+    if (strncmp(word, "random=", 7) != 0)
+        return false;
+    random_rows = strtoll(word + 7, &end, 10);
+    return random_rows > 0 && !*end;
+}
+
+static bool take_word(const char *word, struct request *request) {
+    if (!strcmp(word, "quick"))
+        return request->quick = true;
+    if (!strcmp(word, "portable"))
+        return request->portable = true;
+    for (size_t k = 0; k < CHECKS; k++)
+        if (!strcmp(word, checks[k].name))
+            return request->some = request->named[k] = true;
+    return take_setting(word);
+}
+
+static int refuse(const char *word) {
+    fprintf(stderr,
+            "gpu_exact: %s is no check and no setting; there are: quick portable random=ROWS "
+            "captured=DIRECTORY",
+            word);
+    for (size_t k = 0; k < CHECKS; k++)
+        fprintf(stderr, " %s", checks[k].name);
+    fputc('\n', stderr);
+    return 2;
 }
 
 int main(int argc, char **argv) {
-    static const struct {
-        const char *name;
-        void (*check)(void);
-        bool always, quick; /* without being named; that in seconds, too */
-    } checks[] = {
-        {"small", check_small, false, false},     {"least", check_least, false, false},
-        {"wide", check_wide, true, true},         {"planted", check_planted, true, true},
-        {"near", check_near, true, true},         {"edges", check_edges, true, true},
-        {"hazards", check_hazards, true, true},   {"families", check_families, true, false},
-        {"captured", check_captured, true, true}, {"same", check_same, true, false},
-        {"random", check_random, true, true},     {"golden", check_golden, true, false},
-    };
-    const bool quick = named(argc, argv, "quick");
-    bool some = false;
-    if (quick)
-        random_rows = 3000;
-    variant =
-        topp_find(named(argc, argv, "portable") ? "exact_portable" : "exact", KERNEL_DEVICE_CUDA);
-    for (int i = 1; i < argc; i++) {
-        bool known = !strcmp(argv[i], "quick") || !strcmp(argv[i], "portable");
-        if (!strncmp(argv[i], "random=", 7))
-            random_rows = strtoll(argv[i] + 7, NULL, 10);
-        else if (!strncmp(argv[i], "captured=", 9))
-            captured = argv[i] + 9;
-        else if (!known) {
-            for (size_t k = 0; k < sizeof checks / sizeof *checks; k++)
-                known |= !strcmp(argv[i], checks[k].name);
-            some = true;
-        }
-        if (!known && !strchr(argv[i], '=')) {
-            fprintf(stderr, "gpu_exact: no check is named %s\n", argv[i]);
-            return 2;
-        }
-    }
+    struct request request = {0};
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "quick")) /* random= may say otherwise */
+            random_rows = 3000;
+    for (int i = 1; i < argc; i++)
+        if (!take_word(argv[i], &request))
+            return refuse(argv[i]);
+    variant = topp_find(request.portable ? "exact_portable" : "exact", KERNEL_DEVICE_CUDA);
     if (!variant || !gpu_present()) {
         fprintf(stderr, "no CUDA device here: skipped\n");
         return 77;
     }
-    for (size_t k = 0; k < sizeof checks / sizeof *checks; k++)
-        if (some ? named(argc, argv, checks[k].name)
-                 : checks[k].always && (checks[k].quick || !quick))
-            checks[k].check();
+    for (size_t k = 0; k < CHECKS; k++)
+        if (request.some ? request.named[k]
+                         : checks[k].always && (checks[k].quick || !request.quick))
+            checks[k].run();
     printf("%s\n", failures ? "FAILED" : "passed");
     return failures != 0;
 }
