@@ -45,7 +45,12 @@ done <<TEXT
 2|take at most $peaked shards|--shards $cpu -- --device cpu --filter peaked --oracle-cache x --threads 1
 0|merge 7|--shards $cuda
 0|merge 7|--shards $cuda -- --profile default-cuda
+0|merge 7|--shards $cuda -- --device auto
 2|take at most $cuda shards|--shards $((cuda + 1))
+2|take at most $cuda shards|--shards $((cuda + 1)) -- --device=auto
+2|--dry-run is no option of a task|--shards 2 -- --dry-run
+2|--out=x is no option of a task|--shards 2 -- --profile smoke --out=x
+2|--shard is no option of a task|--shards 2 -- --shard 1/2
 2|there is no profile|--shards 2 -- --profile absent
 2|--resume keeps what|--shards 2 -- --device cpu --force
 0|merge 7|--shards $((cpu + 1)) --gres ''
