@@ -115,6 +115,11 @@ enum tb_status tool_check_writable(const char *path, struct tb_error *error) {
     struct stat status;
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
         return tb_fail_at(error, TB_IO, path, 0, -1, "is a folder: name a file to write");
+    /* A rename would put a file in the place of a device such as /dev/null, or of a link. */
+    if (lstat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return tb_fail_at(
+            error, TB_IO, path, 0, -1,
+            "is a link or a device, which a file would replace: name a file to write");
     if ((size_t)snprintf(trial, sizeof trial, "%s.XXXXXX", path) >= sizeof trial)
         return tb_fail_at(error, TB_IO, path, 0, -1, "the path is too long");
     const int file = mkstemp(trial);

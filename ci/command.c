@@ -31,7 +31,11 @@ enum tb_status whole_parse(const char *option, const char *text, long least, lon
 }
 
 bool output_is_standard(const char *path) {
-    return path && (!strcmp(path, "-") || !strcmp(path, "/dev/stdout"));
+    static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+    for (size_t i = 0; path && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(path, names[i]))
+            return true;
+    return false;
 }
 
 static bool same_file(const char *left, const char *right) {
@@ -87,9 +91,10 @@ enum tb_status output_open(const char *path, struct output *output, struct tb_er
         output->stream = fopen(path, "a");
         return output->stream ? TB_OK : cannot(path, error);
     }
-    if (snprintf(output->temporary, sizeof output->temporary, "%s.XXXXXX", path) >=
-        (int)sizeof output->temporary)
+    if (!realpath(path, output->target) &&
+        snprintf(output->target, sizeof output->target, "%s", path) >= (int)sizeof output->target)
         return tb_fail_at(error, TB_USAGE, path, 0, -1, "path too long");
+    snprintf(output->temporary, sizeof output->temporary, "%s.XXXXXX", output->target);
     int file = mkstemp(output->temporary);
     if (file >= 0 && fchmod(file, 0644) == 0)
         output->stream = fdopen(file, "w");
@@ -115,7 +120,7 @@ enum tb_status output_close(struct output *output, bool good, struct tb_error *e
     output->stream = NULL;
     if (!output->temporary[0])
         return status;
-    if (status == TB_OK && good && rename(output->temporary, output->path) != 0)
+    if (status == TB_OK && good && rename(output->temporary, output->target) != 0)
         status = cannot(output->path, error);
     if (status != TB_OK || !good)
         unlink(output->temporary);

@@ -29,15 +29,17 @@ enum tb_status whole_parse(const char *option, const char *text, long least, lon
 
 /* An output file: checked before any work, written beside its place, renamed when whole. "-" is
  * standard output. $GITHUB_STEP_SUMMARY is appended to, as steps share it; so is anything that is
- * no regular file. */
+ * no regular file. A link stays one: its target is replaced (/dev/stderr is a link, perhaps to a
+ * file). */
 struct output {
     const char *path; /* NULL: not asked for */
-    char temporary[4200];
+    char target[4096], temporary[4200];
     FILE *stream;
     bool append;
 };
 enum tb_status output_open(const char *path, struct output *output, struct tb_error *error);
-/* "-" or /dev/stdout. A document there takes the place of what is printed for people. */
+/* "-", /dev/stdout or another of its names. A document there takes the place of what is printed for
+ * people. */
 bool output_is_standard(const char *path);
 /* Of several outputs (NULL: none) no two may go to one place, and none over one of the `inputs`:
  * files, or folders with results.json. */

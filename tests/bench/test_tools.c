@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CAPTURED TOPP_SOURCE_DIR "/profiles/captured/smollm2_135m_decode.npy"
 
@@ -61,7 +62,7 @@ static int make_paths(void **state) {
 /* Each ends with 2 before any work and leaves no output. */
 static void test_refused(void **state) {
     (void)state;
-    char truncated[PATH + 32], missing_dir[PATH + 32];
+    char truncated[PATH + 32], missing_dir[PATH + 32], linked[PATH + 32];
     struct logits logits = {0};
     size_t length;
     make_rows(&logits, false);
@@ -87,6 +88,13 @@ static void test_refused(void **state) {
                    WORDS("--apply", "exact", "--device", "cpu", "--input", input, "--p", "0.9",
                          "--out", scratch),
                    2, "is a folder");
+    snprintf(linked, sizeof linked, "%s/link.npy", scratch);
+    assert_int_equal(symlink(input, linked), 0);
+    program_expect("output is a link",
+                   WORDS("--apply", "exact", "--device", "cpu", "--input", input, "--p", "0.9",
+                         "--out", linked),
+                   2, "is a link or a device");
+    assert_int_equal(unlink(linked), 0);
     program_expect("mask-out folder",
                    WORDS("--oracle", input, "--p", "0.9", "--mask-out", missing_dir), 2,
                    missing_dir);

@@ -244,7 +244,7 @@ check("no output over BASE", open("precious.json").read() == open("base.json").r
 case("two outputs, one file", "aa.json", 2, "--json", "x", "--junit", "x", err=["two outputs go to x"])
 for words in (["--json", "-", "--junit", "-"], ["--github", "--json", "-"], ["--github", "--markdown", "/dev/stdout"],
               ["--explain", "topp/exact/normal/c4", "--report", "-"], ["--github", "--explain", "topp/exact/normal/c4"],
-              ["--json", "-", "--json", "-", "--junit", "/dev/stdout"]):
+              ["--json", "-", "--json", "-", "--junit", "/dev/stdout"], ["--github", "--json", "/dev/fd/1"]):
     out = case(f"two outputs, one pipe: {words}", "slow.json", 2, *words, err=["two outputs go to standard output"])
     check(f"two outputs, one pipe: {words}", out == "", out)
 for path in ("-", "/dev/stdout"):
@@ -252,6 +252,9 @@ for path in ("-", "/dev/stdout"):
     check(f"--junit {path} is a document", ElementTree.fromstring(out).tag == "testsuite", out)
     code, out, err = run("--out", path, "base.json", "aa.json", "--runs", "5", command="selftest")
     check(f"selftest --out {path} is a document", json.loads(out)["processes"] == 2 and "2 processes" in err, out + err)
+open("target.json", "w").close(), os.symlink("target.json", "link.json")
+case("output by a link", "aa.json", 0, "--json", "link.json")
+check("a link stays one", os.path.islink("link.json") and json.load(open("target.json"))["exit_code"] == 0)
 check("nothing is left behind", not [f for f in os.listdir(".") if ".json." in f], os.listdir("."))
 
 # Writers.
