@@ -2,6 +2,11 @@
 # TOPP_PROGRAMS, a folder with the programs already built (bench_topp, perfwatch, gpu_*, and the
 # libraries of tests/plugins in plugins/).
 
+# Before anything is built or a report begun, so that an earlier one stays.
+gpu_needed() {
+  nvidia-smi -L >/dev/null 2>&1 || { echo 'skipped: no GPU here'; exit 77; }
+}
+
 # Sets `programs` to a folder that holds the named build targets.
 gpu_programs() {
   if [ -n "${TOPP_PROGRAMS:-}" ]; then
