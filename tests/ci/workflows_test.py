@@ -178,6 +178,8 @@ with tempfile.TemporaryDirectory(prefix="perfwatch-ci-") as work:
     check("ci/ab alternates", open(f"{work}/order.log").read() == "A B B A A B B A ", open(f"{work}/order.log").read())
     code, out = bash(f"{ab} --perfwatch {PERFWATCH} --pairs 2 --out ab2 old slow -- --profile smoke", work)
     check("ci/ab, slower", code == 1 and "regressed" in out, out)
+    code, out = bash(f"{ab} --perfwatch {PERFWATCH} --pairs 1 --out ab5 --compare-option --bogus old same", work)
+    check("ci/ab, a wrong option of compare", code == 2 and "kept; again: " in out and os.path.exists(f"{work}/ab5/new/1"), out)
     check("ci/ab keeps old results", bash(f"{ab} --perfwatch {PERFWATCH} --out ab1 old same", work)[0] == 2)
     check("ci/ab, a broken run", bash(f"{ab} --perfwatch {PERFWATCH} --out ab3 old same -- --break", work)[0] == 3)
     for words in ("old", "old nothing", "--pairs 0 old same", "--pairs", "--bogus old same"):
