@@ -194,7 +194,10 @@ void run(const struct shape &shape, const std::function<void()> &kernel) {
     for (size_t i = 0; i < count; i++)
         turns[i] = (unsigned)i;
     const char *const asked = getenv("EMULATED_ORDER");
-    order = asked ? (uint32_t)strtoul(asked, NULL, 10) : 0;
+    char *end = NULL;
+    order = asked ? (uint32_t)strtoul(asked, &end, 10) : 0;
+    if (asked && (end == asked || *end))
+        broken("EMULATED_ORDER is no number: ", asked);
     exchange_open();
     make_threads(count);
     fiber_adopt(&scheduler);
