@@ -179,7 +179,8 @@ static int exact_start(const struct topp_problem *problem, void *workspace, size
     const size_t shared = exact_cut(device, problem, &args, &kernel, &function);
     const cudaLaunchConfig_t config = exact_config(kernel, problem->batch * args.ranks, shared,
                                                    args.ranks, &attribute, (cudaStream_t)stream);
-    return (int)cudaLaunchKernelEx(&config, function, args);
+    (void)cudaLaunchKernelEx(&config, function, args); /* an error is the last error, too */
+    return (int)cudaGetLastError();
 }
 
 static int exact_launch(const struct topp_problem *problem, void *workspace, size_t workspace_bytes,

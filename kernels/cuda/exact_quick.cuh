@@ -1,7 +1,8 @@
-/* The short way to a row's boundary, for rows whose blocks hold them in one batch of vectors: there
- * latency is all. Level by level the boundary's bin is divided by 128: half logits, then halves of
- * steps, then keys, for as long as it is crowded; until its tokens fit lists. One exchange a level,
- * and one for the lists. A row that does not come out certain takes the general way. */
+/* The short way to a row's boundary, for rows whose blocks hold them on chip, a few vectors a
+ * thread: there latency is what counts. Level by level the boundary's bin is divided by 128: half
+ * logits, then halves of steps, then keys, for as long as it is crowded; until its tokens fit
+ * lists. One exchange a level, and one for the lists. A row that does not come out certain takes
+ * the general way. */
 #ifndef TOPP_KERNELS_CUDA_EXACT_QUICK_CUH
 #define TOPP_KERNELS_CUDA_EXACT_QUICK_CUH
 
@@ -220,15 +221,21 @@ static __device__ __forceinline__ enum quick_outcome exact_quick(const struct ex
         level.least = key_min;
         level.shift = bits > 7 ? bits - 7 : 0;
         const int32_t count = (int32_t)__reduce_add_sync(~0u, head.count);
-        if (key_min == key_max && count > EXACT_FINAL) {
+        const bool listed = !__any_sync(~0u, head.count > QUICK_ROOM);
+        if (key_min == key_max && (count > EXACT_FINAL || !listed)) {
             /* Copies: what a called function gets by address would live in memory for all. */
             const struct exact_chunk copy = *chunk;
             return quick_settle_ties(q, &copy, head.count, key_max, found) ? QUICK_CERTAIN
                                                                            : QUICK_UNSURE;
         }
-        if (!__any_sync(~0u, head.count > QUICK_ROOM)) {
+        if (listed) {
+            struct quick_bracket last = found;
             quick_collect(q, in, args->ranks, head.count, key_max, level.shift);
-            return quick_settle(q, count, &found) ? QUICK_CERTAIN : QUICK_UNSURE;
+            const enum quick_verdict verdict = quick_settle(q, count, &last);
+            if (verdict != QUICK_CROWDED)
+                return verdict == QUICK_HERE ? QUICK_CERTAIN : QUICK_UNSURE;
+            __syncthreads(); /* all have read the number of candidates */
+            quick_forget(q);
         }
         if (number + 2 >= QUICK_MESSAGES)
             return QUICK_UNSURE;

@@ -20,6 +20,14 @@ static __device__ __forceinline__ void quick_clear(uint32_t *columns) {
         ((uint4 *)columns)[i * EXACT_THREADS + threadIdx.x] = make_uint4(0, 0, 0, 0);
 }
 
+/* No candidates. */
+static __device__ __forceinline__ void quick_forget(struct quick_shared *q) {
+    if (threadIdx.x < 2 * QUICK_BINS)
+        (&q->last[0][0])[threadIdx.x] = 0;
+    if (threadIdx.x == 0)
+        q->final_count = 0;
+}
+
 /* Everything zero, the table in place, the barriers ready; while the logits are on their way. Ends
  * behind a barrier of the block. */
 static __device__ __forceinline__ void quick_open(struct quick_shared *q) {
@@ -30,11 +38,10 @@ static __device__ __forceinline__ void quick_open(struct quick_shared *q) {
 #pragma unroll
     for (int number = 0; number < 2; number++)
         quick_clear(quick_columns(q, number));
-    if (threadIdx.x < 2 * QUICK_BINS)
-        (&q->last[0][0])[threadIdx.x] = 0;
+    quick_forget(q);
     if (threadIdx.x == 0) {
         quick_barriers_init(q);
-        q->sure = q->final_count = 0;
+        q->sure = 0;
     }
 #pragma unroll
     for (int i = 0; i < QUICK_STEPS / EXACT_WARPS; i++)
@@ -98,8 +105,9 @@ quick_first(struct quick_shared *q, const struct exact_chunk *chunk, uint32_t *c
     extent.min_key = __reduce_min_sync(~0u, q->warp_min[exact_lane() % EXACT_WARPS]);
     const float most = exact_logit(extent.max_key);
     least = exact_logit(__reduce_min_sync(~0u, q->warp_least[exact_lane() % EXACT_WARPS]));
-    extent.wide = quick_base(most) - quick_base(fmaxf(least, most - 100.0f)) >=
-                  (uint32_t)QUICK_BINS << QUICK_STEP_BITS;
+    extent.wide = least <= most && /* there is one */
+                  quick_base(most) - quick_base(fmaxf(least, most - 100.0f)) >=
+                      (uint32_t)QUICK_BINS << QUICK_STEP_BITS;
     if (threadIdx.x == 0) {
         q->out.sums.max_key = extent.max_key;
         q->out.sums.min_key = extent.min_key;
@@ -116,7 +124,7 @@ static __device__ __forceinline__ bool quick_is_narrow(int32_t max_key, int32_t 
  * barrier of the block. */
 static __device__ __noinline__ void quick_count(struct quick_shared *q,
                                                 const struct exact_chunk *chunk, int32_t max_key) {
-    uint64_t counts = 0; /* eight bits a key: a thread has no more than 16 tokens */
+    uint64_t counts = 0; /* eight bits a key: a thread has no more than 32 tokens */
     quick_each(chunk, [&](float4 x, int32_t) {
         const float values[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
@@ -144,7 +152,7 @@ static __device__ __forceinline__ uint32_t quick_top_place(const union quick_mes
 }
 
 /* Whether lists surely, but for a few tokens, hold all of a bin of the first level: a token weighs
- * 2^31 or more. The same in all threads of the row. */
+ * 0.996 x 2^31 or more. The same in all threads of the row. */
 static __device__ __forceinline__ bool quick_fits(const union quick_message *in, int32_t ranks,
                                                   uint32_t base, uint32_t bin) {
     const int32_t rank = min(exact_lane(), ranks - 1);
@@ -325,9 +333,11 @@ static __device__ __forceinline__ void quick_collect(struct quick_shared *q,
     __syncthreads();
 }
 
+enum quick_verdict { QUICK_NOT_HERE, QUICK_HERE, QUICK_CROWDED /* too many to compare */ };
+
 /* The boundary among the candidates. Ends behind a barrier of the block. */
-static __device__ __forceinline__ bool quick_settle(struct quick_shared *q, int32_t count,
-                                                    struct quick_bracket *found) {
+static __device__ __forceinline__ enum quick_verdict
+quick_settle(struct quick_shared *q, int32_t count, struct quick_bracket *found) {
     const int lane = exact_lane();
     double mass[4];
 #pragma unroll
@@ -336,7 +346,7 @@ static __device__ __forceinline__ bool quick_settle(struct quick_shared *q, int3
                   found->unit;
     const int bin = quick_reach(mass, -1.0, &found->target, &found->above);
     if (bin < 0)
-        return false;
+        return QUICK_NOT_HERE;
 #pragma unroll 1
     for (int i = threadIdx.x; i < count; i += EXACT_THREADS) {
         const uint4 candidate = *(const uint4 *)&q->candidates[i];
@@ -348,7 +358,9 @@ static __device__ __forceinline__ bool quick_settle(struct quick_shared *q, int3
     }
     __syncthreads();
     const int final_count = q->final_count;
-    if ((int)threadIdx.x < final_count && final_count <= QUICK_FINAL) {
+    if (final_count > QUICK_FINAL)
+        return QUICK_CROWDED;
+    if ((int)threadIdx.x < final_count) {
         const struct quick_candidate mine = q->final_list[threadIdx.x];
         uint64_t sum = 0;
 #pragma unroll 1
@@ -368,7 +380,7 @@ static __device__ __forceinline__ bool quick_settle(struct quick_shared *q, int3
         }
     }
     __syncthreads();
-    return q->sure;
+    return q->sure ? QUICK_HERE : QUICK_NOT_HERE;
 }
 
 #endif

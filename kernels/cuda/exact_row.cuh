@@ -178,6 +178,8 @@ static __device__ __forceinline__ float4 exact_load(const struct exact_chunk *ch
 
 /* Vectors a thread takes at a time, EXACT_THREADS apart; batches on their way at a time. */
 enum { EXACT_BATCH = 4, EXACT_STEP = EXACT_BATCH * EXACT_THREADS, EXACT_AHEAD = 2 };
+static_assert((int)EXACT_QUICK_VECTORS <= (int)EXACT_BATCH * (int)EXACT_AHEAD,
+              "exact_fetch_first brings all that the short way reads");
 
 /* Starts the thread's batch from vector v on its way to shared memory; itself will read it. */
 static __device__ __forceinline__ void exact_fetch(const struct exact_chunk *chunk, int32_t v) {

@@ -395,6 +395,28 @@ static void check_wide(void) {
     report("wide", &count, since);
 }
 
+/* Ties around what lists hold, in one block or in all; blocks that hold nothing. */
+static void check_crowded(void) {
+    enum { VOCAB = 32768, ROWS = 12 };
+    static const int ties[ROWS] = {61, 62, 63, 64, 65, 66, 300, 400, 900, 1100, 300, 63};
+    const double since = seconds();
+    struct gpu_count count = {0};
+    float *const rows = malloc(sizeof *rows * ROWS * VOCAB), p[ROWS];
+    for (int row = 0; row < ROWS; row++) {
+        float *const x = rows + (size_t)row * VOCAB;
+        for (int t = 0; t < VOCAB; t++)
+            x[t] = row >= 10 && t < VOCAB / 8 ? -INFINITY : -20.0f - (float)uniform();
+        for (int i = 0; i < ties[row]; i++) /* the first ones side by side, the others spread */
+            x[row < 6 ? i : VOCAB / ties[row] * i + 3] = 0.1f;
+        x[VOCAB - 5] = row < 6 ? -19.0f : 0.1f + 0x1p-20f;
+        p[row] = 0.5037f;
+        const struct gpu_case one = {"crowded", x, &p[row], 1, VOCAB, VOCAB, -INFINITY, 0, NULL};
+        gpu_check(variant, &one, GPU_STREAM, &count);
+    }
+    free(rows);
+    report("crowded", &count, since);
+}
+
 /* A few launches of every kind, for sanitizers: parts of a row short and long, one block a row and
  * many. */
 static void check_kinds(const char *what, int64_t batch, size_t p_count) {
@@ -432,12 +454,13 @@ static const struct check {
     void (*run)(void);
     bool always, quick; /* without being named; that in seconds, too */
 } checks[] = {
-    {"small", check_small, false, false},     {"least", check_least, false, false},
-    {"wide", check_wide, true, true},         {"planted", check_planted, true, true},
-    {"near", check_near, true, true},         {"edges", check_edges, true, true},
-    {"hazards", check_hazards, true, true},   {"families", check_families, true, false},
-    {"captured", check_captured, true, true}, {"same", check_same, true, false},
-    {"random", check_random, true, true},     {"golden", check_golden, true, false},
+    {"small", check_small, false, false},      {"least", check_least, false, false},
+    {"wide", check_wide, true, true},          {"crowded", check_crowded, true, true},
+    {"planted", check_planted, true, true},    {"near", check_near, true, true},
+    {"edges", check_edges, true, true},        {"hazards", check_hazards, true, true},
+    {"families", check_families, true, false}, {"captured", check_captured, true, true},
+    {"same", check_same, true, false},         {"random", check_random, true, true},
+    {"golden", check_golden, true, false},
 };
 enum { CHECKS = sizeof checks / sizeof *checks };
 
