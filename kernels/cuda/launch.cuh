@@ -1,4 +1,4 @@
-/* The one way in which kernels are launched here. */
+/* The one way in which kernels are launched here, but for those in clusters (exact.cu). */
 #ifndef TOPP_KERNELS_CUDA_LAUNCH_CUH
 #define TOPP_KERNELS_CUDA_LAUNCH_CUH
 
