@@ -50,12 +50,14 @@ exact_counts_to_sums(struct exact_shared *s, const struct exact_chunk *chunk, in
         const struct exact_weight weight = exact_weigh(exact_logit(key));
         const uint32_t bucket = weight.bits % EXACT_BUCKETS, place = exact_place(bucket);
         const uint64_t sum = (uint64_t)exact_fixed(weight) * counts[threadIdx.x];
-        atomicAdd(&s->low[place], (uint32_t)sum & 0xffff);
-        if (chunk->args->wide) {
-            atomicAdd(&s->high[place], (uint32_t)(sum >> 16) & 0xffff);
-            atomicAdd(&exact_over(chunk->args->ranks)[bucket], (uint32_t)(sum >> 32));
-        } else {
-            atomicAdd(&s->high[place], (uint32_t)(sum >> 16));
+        if (exact_logit(key) >= -EXACT_GREATEST) { /* others are as far below any row as sums go */
+            atomicAdd(&s->low[place], (uint32_t)sum & 0xffff);
+            if (chunk->args->wide) {
+                atomicAdd(&s->high[place], (uint32_t)(sum >> 16) & 0xffff);
+                atomicAdd(&exact_over(chunk->args->ranks)[bucket], (uint32_t)(sum >> 32));
+            } else {
+                atomicAdd(&s->high[place], (uint32_t)(sum >> 16));
+            }
         }
         atomicMin(&s->coarse.narrow_min, key);
         atomicMax(&s->coarse.narrow_max, key);

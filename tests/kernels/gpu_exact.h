@@ -17,6 +17,7 @@ void check_random(void);
 void check_planted(void);
 void check_near(void);
 void check_wide(void);
+void check_padded(void);
 void check_crowded(void);
 
 #endif

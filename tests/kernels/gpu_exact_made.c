@@ -186,6 +186,32 @@ void check_wide(void) {
     report("wide", &count, since);
 }
 
+/* Whole blocks of padding: one value far below, in parts long and short, before the row's logits
+ * and behind them. */
+void check_padded(void) {
+    static const float values[] = {-16384.0f, -16385.0f, -20000.0f, -1e5f,
+                                   -1e9f,     -3e37f,    -1.6e38f,  -3e38f};
+    enum { ROWS = sizeof values / sizeof *values };
+    static const int64_t vocabs[] = {20000, 300000};
+    const double since = seconds();
+    struct gpu_count count = {0};
+    for (size_t v = 0; v < sizeof vocabs / sizeof *vocabs; v++) {
+        const int64_t vocab = vocabs[v];
+        float *const rows = malloc((size_t)vocab * ROWS * sizeof *rows), p[ROWS];
+        for (int row = 0; row < ROWS; row++) {
+            p[row] = row % 2 ? 0.95f : 0.5f;
+            for (int64_t t = 0; t < vocab; t++) {
+                const bool padding = row % 4 < 2 ? t > vocab / 2 : t < vocab / 2;
+                rows[row * vocab + t] = padding ? values[row] : random_logit(0, 3.0, 0);
+            }
+        }
+        const struct gpu_case all = {"padded", rows, p, ROWS, vocab, vocab, -INFINITY, 0, NULL};
+        gpu_check(variant, &all, GPU_STREAM, &count);
+        free(rows);
+    }
+    report("padded", &count, since);
+}
+
 /* Ties around what lists hold, in one block or in all; blocks that hold nothing. */
 void check_crowded(void) {
     enum { VOCAB = 32768, ROWS = 12 };
