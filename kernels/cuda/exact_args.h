@@ -8,7 +8,8 @@
 enum {
     EXACT_SEGMENT = 65536, /* logits that 32-bit sums of 16-bit halves surely hold */
     EXACT_GREATEST_CLUSTER = 16,
-    EXACT_QUICK_VECTORS = 8, /* most of a thread for the short way */
+    EXACT_LISTED = 2048, /* room for tokens of the boundary's bucket, in all lists of a row */
+    EXACT_QUICK_VECTORS = 6, /* most of a thread for the short way */
 };
 
 struct exact_args {
@@ -17,8 +18,8 @@ struct exact_args {
     uint32_t *escalated; /* [batch] */
     int64_t vocab, stride;
     float mask_value;
-    int32_t ranks; /* blocks a row: 1, or the cluster's size, a power of two up to 16 */
-    int32_t rank_bits;
+    int32_t ranks;  /* blocks a row: 1, or the cluster's size */
+    int32_t listed; /* of EXACT_LISTED, a block's; even */
     int32_t chunk;  /* vectors of four logits a block */
     int32_t cached; /* most vectors that fit shared memory */
     int32_t wide;   /* a chunk passes EXACT_SEGMENT: a third limb of sums */

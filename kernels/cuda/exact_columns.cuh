@@ -8,7 +8,7 @@
 #ifndef TOPP_KERNELS_CUDA_EXACT_COLUMNS_CUH
 #define TOPP_KERNELS_CUDA_EXACT_COLUMNS_CUH
 
-#include "kernels/cuda/exact_settle.cuh"
+#include "kernels/cuda/exact_ties.cuh"
 
 #define EXACT_QUICK_ERROR 1.1e-9     /* of a weight, relative */
 #define EXACT_QUICK_GREATEST 8192.0f /* logits past it go the general way */
@@ -76,7 +76,7 @@ struct __align__(16) quick_shared {
     uint32_t last[2][QUICK_BINS]; /* of the candidates: low and high halves */
     struct quick_candidate final_list[QUICK_FINAL];
     int32_t warp_max[32], warp_min[32], warp_least[32];
-    uint32_t ties[EXACT_QUICK_VECTORS * 32];
+    uint32_t spans[EXACT_WARPS]; /* of exact_tie_count */
     struct exact_entry result;
     int32_t sure, final_count;
     uint32_t kept, ties_before, ties_here;

@@ -216,9 +216,8 @@ static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
     bool sure = false;
     uint32_t ties = s->found == EXACT_NARROW ? s->count : 0;
     if (s->found == EXACT_FOUND) {
-        const double error = EXACT_WEIGHT_ERROR + chunk->args->vocab * EXACT_BELOW_WEIGHT + 1e-13;
         bracket.target = s->target - s->found_above;
-        bracket.margin = 2.1 * error * s->target;
+        bracket.margin = exact_margin(chunk->args, s->target, (double)p, EXACT_WEIGHT_ERROR);
         bracket.unit = s->found_unit;
         exact_bucket_keys(s->found_bits, &bracket);
         ties = exact_settle<kCluster>(s, chunk, &bracket, &sure);
@@ -232,12 +231,10 @@ static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
     *escalated = sure ? EXACT_FAST : EXACT_ESCALATED;
     if (ties) {
         const struct exact_chunk chunk_copy = *chunk;
-        const int32_t token = s->found == EXACT_NARROW
-                                  ? exact_tie_known(s, &chunk_copy)
-                                  : exact_tie<kCluster>(s, &chunk_copy, s->result.logit, ties);
-        if (threadIdx.x == 0)
-            s->result.token = token;
-        __syncthreads();
+        if (s->found == EXACT_NARROW)
+            exact_tie_known(s, &chunk_copy);
+        else
+            exact_tie<kCluster>(s, &chunk_copy, s->result.logit, ties);
     }
     return true;
 }
@@ -246,8 +243,9 @@ template <bool kCluster, bool kQuick>
 static __global__ void __launch_bounds__(EXACT_THREADS, 1)
     exact_row_kernel(const __grid_constant__ struct exact_args args) {
     struct exact_shared *const s = exact_memory();
-    const int64_t row = blockIdx.x >> args.rank_bits;
-    const int32_t rank = blockIdx.x & (args.ranks - 1);
+    const uint32_t row_in_grid = blockIdx.x / (uint32_t)args.ranks;
+    const int64_t row = row_in_grid;
+    const int32_t rank = (int32_t)(blockIdx.x - row_in_grid * (uint32_t)args.ranks);
     const float p = args.p[row];
     const bool first = rank == 0 && threadIdx.x == 0;
     struct exact_chunk chunk;

@@ -4,19 +4,28 @@
 
 #include "kernels/cuda/exact_narrow.cuh"
 
+/* Where a thread adds to: the block's sums, or, for what does not count, a place of its lane. The
+ * compiler would branch around predicated atomics. */
+struct exact_adder {
+    ptx_shared low, nowhere;
+};
+enum { EXACT_HIGH = sizeof(((struct exact_shared *)0)->low) }; /* from a low half to its high one */
+
 /* What a thread sums apart: a bucket so common in its warp that atomics would queue. */
 struct exact_hot {
     uint32_t bucket, low, high;
 };
 
 template <bool kHot>
-static __device__ __forceinline__ void exact_add(struct exact_shared *s, float x, float floor_,
+static __device__ __forceinline__ void exact_add(struct exact_adder to, float x, float floor_,
                                                  struct exact_hot *hot) {
     const struct exact_weight weight = exact_weigh(x);
-    const uint32_t bucket = weight.bits % EXACT_BUCKETS, place = exact_place(bucket);
+    const uint32_t bucket = weight.bits % EXACT_BUCKETS;
     const bool in = x >= floor_, common = kHot && bucket == hot->bucket;
-    ptx_add_if(&s->low[place], exact_low(weight), in && !common);
-    ptx_add_if(&s->high[place], exact_high(weight), in && !common);
+    const ptx_shared place = to.low + sizeof(uint32_t) * exact_place(weight.bits);
+    const ptx_shared at = in && !common ? place : to.nowhere;
+    ptx_add(at, exact_low(weight));
+    ptx_add(at + EXACT_HIGH, exact_high(weight));
     if (kHot && in && common) {
         hot->low += exact_low(weight);
         hot->high += exact_high(weight);
@@ -64,6 +73,9 @@ template <bool kHot>
 static __device__ __forceinline__ float exact_histogram_with(struct exact_shared *s,
                                                              const struct exact_chunk *chunk,
                                                              float floor_, struct exact_hot *hot) {
+    struct exact_adder to;
+    to.low = ptx_shared_of(s->low);
+    to.nowhere = ptx_shared_of(&s->low[EXACT_BUCKETS + exact_lane()]);
     float max = -CUDART_INF_F;
     exact_each<true>(chunk, [&](const float4(&x)[EXACT_BATCH], int32_t v) {
         const int32_t first = v - (int32_t)threadIdx.x;
@@ -75,10 +87,10 @@ static __device__ __forceinline__ float exact_histogram_with(struct exact_shared
 #pragma unroll
         for (int k = 0; k < EXACT_BATCH; k++) {
             max = fmaxf(max, exact_max4(x[k]));
-            exact_add<kHot>(s, x[k].x, floor_, hot);
-            exact_add<kHot>(s, x[k].y, floor_, hot);
-            exact_add<kHot>(s, x[k].z, floor_, hot);
-            exact_add<kHot>(s, x[k].w, floor_, hot);
+            exact_add<kHot>(to, x[k].x, floor_, hot);
+            exact_add<kHot>(to, x[k].y, floor_, hot);
+            exact_add<kHot>(to, x[k].z, floor_, hot);
+            exact_add<kHot>(to, x[k].w, floor_, hot);
         }
     });
     if (kHot)

@@ -12,51 +12,16 @@
  * blocks before and how many here, into q->result. Ends behind a barrier of the block. */
 static __device__ __noinline__ void quick_tie(struct quick_shared *q,
                                               const struct exact_chunk *chunk, float logit,
-                                              uint32_t kept, uint32_t before_here, uint32_t here) {
-    const int lane = exact_lane(), warp = threadIdx.x / 32;
-    const float4 *const cache = exact_cache(chunk->args);
-    const int32_t number = (int32_t)(kept - before_here);
-    uint32_t mine[EXACT_QUICK_VECTORS], upto[EXACT_QUICK_VECTORS];
+                                              uint32_t kept, uint32_t before, uint32_t here) {
+    const int32_t side = exact_tie_side(kept, before, here); /* the same in the block */
+    if (side == 0) {
+        (void)exact_tie_count(chunk, logit, q->spans);
+        exact_tie_find(chunk, logit, kept - before, q->spans, &q->result.token);
+    }
     if (threadIdx.x == 0) {
         q->result.logit = logit;
-        q->result.token = number > 0 ? INT32_MAX : -1;
-    }
-    const bool all_or_none = number <= 0 || number >= (int32_t)here; /* the same in the block */
-#pragma unroll
-    for (int k = 0; k < EXACT_QUICK_VECTORS; k++) {
-        if (all_or_none || k * EXACT_THREADS >= chunk->vectors)
-            break;
-        const int32_t v = k * EXACT_THREADS + threadIdx.x;
-        mine[k] = 0;
-        if (v < chunk->vectors) {
-            const float4 x = cache[v];
-            mine[k] = (x.x == logit) + (x.y == logit) + (x.z == logit) + (x.w == logit);
-        }
-        upto[k] = mine[k];
-        for (int step = 1; step < 32; step *= 2) {
-            const uint32_t other = __shfl_up_sync(~0u, upto[k], step);
-            upto[k] += lane >= step ? other : 0;
-        }
-        if (lane == 31)
-            q->ties[k * EXACT_WARPS + warp] = upto[k];
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < EXACT_QUICK_VECTORS; k++) {
-        if (all_or_none || k * EXACT_THREADS >= chunk->vectors)
-            break;
-        uint32_t before = 0;
-        for (int i = lane; i < k * EXACT_WARPS + warp; i += 32)
-            before += q->ties[i];
-        before = __reduce_add_sync(~0u, before) + upto[k] - mine[k];
-        if ((uint32_t)number > before && (uint32_t)number <= before + mine[k]) {
-            const int32_t v = k * EXACT_THREADS + threadIdx.x;
-            const float4 x = cache[v];
-            const float values[4] = {x.x, x.y, x.z, x.w};
-            for (int j = 0; j < 4; j++)
-                if (values[j] == logit && ++before == (uint32_t)number)
-                    q->result.token = chunk->first + 4 * v + j;
-        }
+        if (side)
+            q->result.token = side;
     }
     __syncthreads();
 }
@@ -196,8 +161,7 @@ static __device__ __forceinline__ enum quick_outcome exact_quick(const struct ex
                       : bin % 4 == 1 ? steps[0]
                       : bin % 4 == 2 ? steps[1]
                                      : steps[2];
-        found.margin =
-            2.1 * found.target * (EXACT_QUICK_ERROR + args->vocab * EXACT_BELOW_WEIGHT + 1e-13);
+        found.margin = exact_margin(args, found.target, (double)p, EXACT_QUICK_ERROR);
         const bool fits = quick_fits(in, args->ranks, level.base, (uint32_t)bin);
         level.base -= (uint32_t)bin << QUICK_STEP_BITS;
         bin = 0;

@@ -16,10 +16,8 @@
 enum {
     EXACT_WARPS = EXACT_THREADS / 32,
     EXACT_BUCKETS = 4096, /* of 1/64 logit: a window of 64 logits, used as a ring */
-    EXACT_PLACES = EXACT_BUCKETS + EXACT_BUCKETS / 32, /* of them, one skipped after each 32 */
     EXACT_BINS_COARSE = 64,     /* of a logit, 64 buckets each: the same window */
     EXACT_BINS = EXACT_THREADS, /* finer division of one bucket; one bin a thread */
-    EXACT_LISTED = 2048,        /* room for tokens of the boundary's bucket */
     EXACT_LIST_MOST = 1022,     /* the same of one block, at most */
     EXACT_SHORT_LIST = 128,     /* a block's list in binary64 */
     EXACT_FINAL = 64,           /* tokens compared one by one at the end */
@@ -49,9 +47,10 @@ struct exact_list {
 
 /* Fixed part of a block's shared memory. */
 struct __align__(16) exact_shared {
-    /* Halves of sums of 32-bit weights. Once they are read out: low holds the lists that came in,
-     * high the bins and, behind them, the block's own list. */
-    uint32_t low[EXACT_PLACES], high[EXACT_PLACES];
+    /* Halves of sums of 32-bit weights, and a place a lane for what does not count. Once they are
+     * read out: low holds the lists that came in, high the bins and, behind them, the block's own
+     * list. */
+    uint32_t low[EXACT_BUCKETS + 32], high[EXACT_BUCKETS + 32];
     struct exact_coarse coarse;
     struct exact_fine fine;
     uint64_t barrier[2]; /* mbarriers, by turns: one arrival of each block of the row. By turns,
@@ -59,6 +58,7 @@ struct __align__(16) exact_shared {
                             arrived here at this one. */
     uint32_t phase;      /* times that all have met */
     int32_t warp_max[EXACT_WARPS], warp_min[EXACT_WARPS];
+    uint32_t spans[EXACT_WARPS]; /* of exact_tie_count */
     double scan[EXACT_WARPS];
     struct exact_sum warp_sum[EXACT_WARPS];
     struct exact_entry final_list[EXACT_FINAL];
@@ -68,7 +68,6 @@ struct __align__(16) exact_shared {
     int32_t found, bin_first, bin_last, final_count, verdict;
     float max;
     struct exact_entry result; /* last kept token */
-    uint32_t found_slot, found_before;
     int32_t narrow_low;             /* least key of the window that a block counted in */
     int32_t ties_before, ties_here; /* of a narrow row's last value: in blocks before, in this */
     /* read by other blocks of the row, on the slow paths only */
@@ -115,16 +114,16 @@ static __device__ __forceinline__ struct exact_list *exact_list_out(struct exact
 
 /* A rank's list as it came in; without clusters the block's own is it. */
 template <bool kCluster>
-static __device__ __forceinline__ struct exact_list *exact_list_in(struct exact_shared *s,
-                                                                   int32_t rank, int rank_bits) {
+static __device__ __forceinline__ struct exact_list *
+exact_list_in(struct exact_shared *s, const struct exact_args *args, int32_t rank) {
     if (!kCluster)
         return exact_list_out(s);
-    return (struct exact_list *)(s->low + (rank << (12 - rank_bits)));
+    return (struct exact_list *)((struct exact_entry *)s->low + rank * args->listed);
 }
 
 /* Tokens that fit a list: its header takes the room of two. */
-static __device__ __forceinline__ int32_t exact_list_room(int rank_bits) {
-    return min((EXACT_LISTED >> rank_bits) - 2, (int32_t)EXACT_LIST_MOST);
+static __device__ __forceinline__ int32_t exact_list_room(const struct exact_args *args) {
+    return min(args->listed - 2, (int32_t)EXACT_LIST_MOST);
 }
 
 /* Vectors of the chunk that are kept in shared memory. */

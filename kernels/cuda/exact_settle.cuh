@@ -48,7 +48,7 @@ static __device__ __forceinline__ void exact_gather(struct exact_shared *s,
                                                     const struct exact_bracket *bracket) {
     struct exact_list *const list = exact_list_out(s);
     struct exact_entry *const entries = (struct exact_entry *)(list + 1);
-    const int32_t room = exact_list_room(chunk->args->rank_bits), end = exact_cached(chunk);
+    const int32_t room = exact_list_room(chunk->args), end = exact_cached(chunk);
     const float *const cache = (const float *)exact_cache(chunk->args);
     const float low = exact_logit(bracket->key_low), high = exact_logit(bracket->key_high);
     /* |x - centre| <= radius, rounded generously, tells nearly all that are outside; the few that
@@ -117,12 +117,12 @@ static __device__ __forceinline__ void exact_share(struct exact_shared *s,
     __syncthreads();
     if (!kCluster)
         return;
-    const int32_t bits = chunk->args->rank_bits, rank = threadIdx.x / 32;
+    const int32_t rank = threadIdx.x / 32;
     const struct exact_list *const list = exact_list_out(s);
     const uint32_t phase = s->phase;
-    const int32_t sent = list->count <= exact_list_room(bits) ? list->count : 0;
+    const int32_t sent = list->count <= exact_list_room(chunk->args) ? list->count : 0;
     if (rank < chunk->args->ranks) /* a warp for each block */
-        exact_send(s, exact_list_in<kCluster>(s, chunk->rank, bits), list,
+        exact_send(s, exact_list_in<kCluster>(s, chunk->args, chunk->rank), list,
                    (uint32_t)(sizeof *list + (sent + 1) / 2 * 2 * sizeof(struct exact_entry)), rank,
                    phase);
     exact_wait(s, phase);
@@ -136,15 +136,15 @@ static_assert((int)EXACT_WARPS >= (int)EXACT_GREATEST_CLUSTER, "a warp for each 
 template <bool kCluster>
 static __device__ __forceinline__ struct exact_found exact_join(struct exact_shared *s,
                                                                 const struct exact_chunk *chunk) {
-    const int lane = exact_lane(), bits = chunk->args->rank_bits;
+    const int lane = exact_lane();
     struct exact_list head = {0, INT32_MAX, INT32_MIN, 0};
     if (lane < chunk->args->ranks)
-        head = *exact_list_in<kCluster>(s, lane, bits);
+        head = *exact_list_in<kCluster>(s, chunk->args, lane);
     struct exact_found found;
     found.count = __reduce_add_sync(~0u, head.count);
     found.key_min = __reduce_min_sync(~0u, head.key_min);
     found.key_max = __reduce_max_sync(~0u, head.key_max);
-    found.listed = __all_sync(~0u, head.count <= exact_list_room(bits));
+    found.listed = __all_sync(~0u, head.count <= exact_list_room(chunk->args));
     return found;
 }
 
@@ -235,13 +235,14 @@ static __device__ __forceinline__ void exact_compare(struct exact_shared *s,
 
 /* Calls visit(entry) for every listed token of the row, each by one thread of the block. */
 template <bool kCluster, class Visit>
-static __device__ __forceinline__ void exact_each_listed(struct exact_shared *s, int bits,
-                                                         Visit visit) {
+static __device__ __forceinline__ void
+exact_each_listed(struct exact_shared *s, const struct exact_args *args, Visit visit) {
+    const uint32_t each = args->listed, slots = args->ranks * each; /* one list behind the other */
 #pragma unroll 1
-    for (int slot = threadIdx.x; slot < EXACT_LISTED; slot += EXACT_THREADS) {
-        const struct exact_list *const list =
-            exact_list_in<kCluster>(s, slot >> (11 - bits), bits); /* one behind the other */
-        const int32_t place = slot & ((EXACT_LISTED >> bits) - 1);
+    for (uint32_t slot = threadIdx.x; slot < slots; slot += EXACT_THREADS) {
+        const uint32_t rank = slot / each;
+        const struct exact_list *const list = exact_list_in<kCluster>(s, args, (int32_t)rank);
+        const int32_t place = (int32_t)(slot - rank * each);
         if (place < list->count)
             visit(((const struct exact_entry *)(list + 1))[place]);
     }
@@ -253,10 +254,9 @@ static __device__ __forceinline__ enum exact_verdict
 exact_settle_list(struct exact_shared *s, const struct exact_chunk *chunk,
                   const struct exact_found *found, struct exact_bracket *bracket) {
     const int shift = exact_bin_shift(found);
-    const int bits = chunk->args->rank_bits;
     exact_bins_clear(s);
     if (found->count <= EXACT_FEW && bracket->target > bracket->margin) {
-        exact_each_listed<kCluster>(s, bits, [&](struct exact_entry entry) {
+        exact_each_listed<kCluster>(s, chunk->args, [&](struct exact_entry entry) {
             s->final_list[atomicAdd(&s->final_count, 1)] = entry;
         });
         bracket->key_low = found->key_min;
@@ -268,7 +268,7 @@ exact_settle_list(struct exact_shared *s, const struct exact_chunk *chunk,
         __syncthreads();
         return (enum exact_verdict)s->verdict;
     }
-    exact_each_listed<kCluster>(s, bits, [&](struct exact_entry entry) {
+    exact_each_listed<kCluster>(s, chunk->args, [&](struct exact_entry entry) {
         const int bin = exact_bin(found, shift, entry.logit);
         const struct exact_weight weight = exact_weigh(entry.logit);
         atomicAdd(&exact_bins(s, 0)[bin], exact_low(weight));
@@ -281,7 +281,7 @@ exact_settle_list(struct exact_shared *s, const struct exact_chunk *chunk,
     const int first = s->bin_first, last = s->bin_last;
     if (!exact_narrow(s, found, shift, bracket))
         return EXACT_UNSURE;
-    exact_each_listed<kCluster>(s, bits, [&](struct exact_entry entry) {
+    exact_each_listed<kCluster>(s, chunk->args, [&](struct exact_entry entry) {
         const int bin = exact_bin(found, shift, entry.logit);
         if (bin >= first && bin <= last) {
             const int32_t place = atomicAdd(&s->final_count, 1);

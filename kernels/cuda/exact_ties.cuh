@@ -59,123 +59,125 @@ exact_settle_crowd(struct exact_shared *s, const struct exact_chunk *chunk,
     return inside;
 }
 
-/* Warp rows a slot of exact_tie_count. */
-static __device__ __forceinline__ int32_t exact_tie_group(const struct exact_chunk *chunk) {
-    return (chunk->vectors + 31) / 32 / (2 * EXACT_BUCKETS) + 1;
+/* The chunk's vectors by rows of 32: those of the thread's warp, one behind the other. */
+struct exact_span {
+    int32_t begin, end;
+};
+
+static __device__ __forceinline__ struct exact_span exact_span(const struct exact_chunk *chunk) {
+    const int32_t rows = (chunk->vectors + 31) / 32, each = (rows + EXACT_WARPS - 1) / EXACT_WARPS;
+    struct exact_span span;
+    span.begin = min((int32_t)threadIdx.x / 32 * each, rows);
+    span.end = min(span.begin + each, rows);
+    return span;
 }
 
-/* Counts the chunk's tokens of this very logit, per group of warp rows (32 vectors) in s->low and
- * s->high: the thread's `each` slots hold *mine, those up to its last one are returned. Ends behind
- * a barrier of the block. */
-static __device__ __noinline__ uint32_t exact_tie_count(struct exact_shared *s,
-                                                        const struct exact_chunk *from, float logit,
-                                                        uint32_t *mine_here) {
-    const struct exact_chunk copy = *from, *const chunk = &copy; /* in registers */
-    uint32_t *const slots = s->low; /* low and high are one array of 8 slots a thread */
-    const int each = 2 * EXACT_BUCKETS / EXACT_THREADS;
-    const int32_t group = exact_tie_group(chunk);
-    for (int i = 0; i < each; i++)
-        slots[i * EXACT_THREADS + threadIdx.x] = 0;
+/* How many of the lane's four tokens of a row have this very logit. */
+static __device__ __forceinline__ uint32_t exact_ties_in(const struct exact_chunk *chunk,
+                                                         int32_t row, float logit) {
+    const int32_t v = row * 32 + exact_lane();
+    const float4 x =
+        v < exact_cached(chunk) ? exact_cache(chunk->args)[v] : exact_load(chunk, v);
+    return (x.x == logit) + (x.y == logit) + (x.z == logit) + (x.w == logit);
+}
+
+/* Counts the chunk's tokens of this very logit: all of them are returned, those of each warp's span
+ * are left in spans[EXACT_WARPS], in shared memory. Ends behind a barrier of the block. */
+static __device__ __noinline__ uint32_t exact_tie_count(const struct exact_chunk *from, float logit,
+                                                        uint32_t *spans) {
+    const struct exact_chunk chunk = *from; /* in registers */
+    const struct exact_span span = exact_span(&chunk);
+    uint32_t count = 0;
+#pragma unroll 4
+    for (int32_t row = span.begin; row < span.end; row++)
+        count += exact_ties_in(&chunk, row, logit);
+    count = __reduce_add_sync(~0u, count);
+    if (exact_lane() == 0)
+        spans[threadIdx.x / 32] = count;
     __syncthreads();
-    exact_each<false>(chunk, [&](const float4(&x)[EXACT_BATCH], int32_t v) {
-#pragma unroll
-        for (int k = 0; k < EXACT_BATCH; k++) {
-            const int mine =
-                (x[k].x == logit) + (x[k].y == logit) + (x[k].z == logit) + (x[k].w == logit);
-            const uint32_t count = __reduce_add_sync(~0u, mine);
-            if (exact_lane() == 0 && count)
-                atomicAdd(&slots[(v + k * EXACT_THREADS) / 32 / group], count);
-        }
-    });
-    __syncthreads();
-    uint32_t sum = 0;
-    for (int i = 0; i < each; i++)
-        sum += slots[each * threadIdx.x + i];
-    *mine_here = sum;
-    return exact_scan(sum, (uint32_t *)s->scan);
+    return __reduce_add_sync(~0u, exact_lane() < EXACT_WARPS ? spans[exact_lane()] : 0);
 }
 
 /* After exact_tie_count: the id of the chunk's tie number `number`, from 1 to as many as there are,
- * into s->result.token. Ends behind a barrier of the block. */
-static __device__ __noinline__ void exact_tie_find(struct exact_shared *s,
-                                                   const struct exact_chunk *chunk, float logit,
-                                                   uint32_t number, uint32_t upto, uint32_t mine) {
-    uint32_t *const slots = s->low;
-    const int each = 2 * EXACT_BUCKETS / EXACT_THREADS;
-    const int32_t group = exact_tie_group(chunk);
-    if (upto - mine < number && number <= upto) {
-        uint32_t before = upto - mine;
-        int i = 0;
-        while (before + slots[each * threadIdx.x + i] < number)
-            before += slots[each * threadIdx.x + i++];
-        s->found_slot = each * threadIdx.x + i;
-        s->found_before = before;
-    }
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        uint32_t before = s->found_before;
-        for (int32_t row = s->found_slot * group; row < (int32_t)(s->found_slot + 1) * group;
-             row++) {
-            const int32_t v = row * 32 + threadIdx.x;
-            const float4 x = exact_load(chunk, v);
+ * into *token, in shared memory. Ends behind a barrier of the block. */
+static __device__ __noinline__ void exact_tie_find(const struct exact_chunk *from, float logit,
+                                                   uint32_t number, const uint32_t *spans,
+                                                   int32_t *token) {
+    const struct exact_chunk chunk = *from; /* in registers */
+    const struct exact_span span = exact_span(&chunk);
+    const int lane = exact_lane(), warp = threadIdx.x / 32;
+    uint32_t before = __reduce_add_sync(~0u, lane < warp ? spans[lane] : 0);
+    if (before < number && number <= before + spans[warp]) { /* in one warp */
+        int32_t row = span.begin;
+        uint32_t here, upto;
+        for (;; row++) {
+            here = exact_ties_in(&chunk, row, logit);
+            const uint32_t all = __reduce_add_sync(~0u, here);
+            if (before + all >= number)
+                break;
+            before += all;
+        }
+        upto = here;
+        for (int step = 1; step < 32; step *= 2) {
+            const uint32_t other = __shfl_up_sync(~0u, upto, step);
+            upto += lane >= step ? other : 0;
+        }
+        before += upto - here;
+        if (before < number && number <= before + here) { /* in one lane */
+            const int32_t v = row * 32 + lane;
+            const float4 x =
+                v < exact_cached(&chunk) ? exact_cache(chunk.args)[v] : exact_load(&chunk, v);
             const float value[4] = {x.x, x.y, x.z, x.w};
-            uint32_t here = 0, sum;
             for (int j = 0; j < 4; j++)
-                here += value[j] == logit;
-            sum = here;
-            for (int step = 1; step < 32; step *= 2) {
-                const uint32_t other = __shfl_up_sync(~0u, sum, step);
-                sum += exact_lane() >= step ? other : 0;
-            }
-            const uint32_t row_total = __shfl_sync(~0u, sum, 31);
-            uint32_t at = before + sum - here;
-            for (int j = 0; j < 4; j++)
-                if (value[j] == logit && ++at == number)
-                    s->result.token = chunk->first + 4 * v + j;
-            before += row_total;
+                if (value[j] == logit && ++before == number)
+                    *token = chunk.first + 4 * v + j;
         }
     }
     __syncthreads();
 }
 
-/* Which of the row's tokens of this very logit is number `number` (from 1) by id, as this block
- * needs it: its id if it lies here, else INT32_MAX (it lies behind: keep all here) or -1. Ends
- * behind a barrier of the row. */
-template <bool kCluster>
-static __device__ __noinline__ int32_t exact_tie(struct exact_shared *s,
-                                                 const struct exact_chunk *chunk, float logit,
-                                                 uint32_t number) {
-    uint32_t mine;
-    const uint32_t upto = exact_tie_count(s, chunk, logit, &mine);
-    if (threadIdx.x == EXACT_THREADS - 1)
-        s->ties = upto;
-    exact_barrier<kCluster>(s, chunk->args->ranks);
-    for (int r = 0; r < chunk->rank; r++) {
-        const uint32_t count = *exact_peer<kCluster>(&s->ties, r);
-        number = number > count ? number - count : 0;
-    }
-    const bool here = number > 0 && number <= s->ties; /* the same in the whole block */
-    if (here)
-        exact_tie_find(s, chunk, logit, number, upto, mine);
-    const int32_t token = here ? s->result.token : number > 0 ? INT32_MAX : -1;
-    exact_barrier<kCluster>(s, chunk->args->ranks);
-    return token;
+/* The token up to which a block keeps ties when the row keeps `kept` of them and `before` lie in
+ * blocks before, `here` in this: INT32_MAX for all, -1 for none, 0 for one of its own. */
+static __device__ __forceinline__ int32_t exact_tie_side(uint32_t kept, uint32_t before,
+                                                         uint32_t here) {
+    return kept <= before ? -1 : kept - before >= here ? INT32_MAX : 0;
 }
 
-/* The same for a narrow row, whose blocks know their counts. Ends behind a barrier of the block. */
-static __device__ __noinline__ int32_t exact_tie_known(struct exact_shared *s,
-                                                       const struct exact_chunk *chunk) {
-    const int32_t number = s->count - s->ties_before;
-    if (number <= 0)
-        return -1;
-    if (number >= s->ties_here)
-        return INT32_MAX;
-    uint32_t mine;
-    const uint32_t upto = exact_tie_count(s, chunk, s->result.logit, &mine);
-    exact_tie_find(s, chunk, s->result.logit, (uint32_t)number, upto, mine);
-    const int32_t token = s->result.token;
+/* Which of the row's tokens of this very logit is number `number` (from 1) by id, as this block
+ * needs it, into s->result.token: its id if it lies here, else INT32_MAX (it lies behind: keep all
+ * here) or -1. Ends behind a barrier of the block; the others may still read s->ties then. */
+template <bool kCluster>
+static __device__ __noinline__ void exact_tie(struct exact_shared *s,
+                                              const struct exact_chunk *chunk, float logit,
+                                              uint32_t number) {
+    const uint32_t here = exact_tie_count(chunk, logit, s->spans);
+    if (threadIdx.x == 0)
+        s->ties = here;
+    exact_barrier<kCluster>(s, chunk->args->ranks);
+    const int lane = exact_lane();
+    const uint32_t before = __reduce_add_sync(
+        ~0u, lane < chunk->rank ? *exact_peer<kCluster>(&s->ties, lane) : 0);
+    const int32_t side = exact_tie_side(number, before, here);
+    if (side == 0)
+        exact_tie_find(chunk, logit, number - before, s->spans, &s->result.token);
+    else if (threadIdx.x == 0)
+        s->result.token = side;
     __syncthreads();
-    return token;
+}
+
+/* The same for a narrow row, whose blocks know their counts: `number` is s->count. */
+static __device__ __noinline__ void exact_tie_known(struct exact_shared *s,
+                                                    const struct exact_chunk *chunk) {
+    const float logit = s->result.logit;
+    const int32_t side = exact_tie_side(s->count, s->ties_before, s->ties_here);
+    if (side == 0) {
+        (void)exact_tie_count(chunk, logit, s->spans);
+        exact_tie_find(chunk, logit, (uint32_t)(s->count - s->ties_before), s->spans,
+                       &s->result.token);
+    } else if (threadIdx.x == 0) {
+        s->result.token = side;
+    }
+    __syncthreads();
 }
 
 /* A bracket of one value: how many of its tokens are kept. 0 if that is not certain. */

@@ -21,6 +21,14 @@ static __device__ __forceinline__ float exact_floor(float max) {
     return fmaxf(max - EXACT_BELOW, -EXACT_GREATEST);
 }
 
+/* How far the sum through a token may be off p of the whole when each weight may be off by `error`,
+ * relative: docs/exact.md. */
+static __device__ __forceinline__ double exact_margin(const struct exact_args *args, double target,
+                                                      double p, double error) {
+    return 2.1 * target *
+           ((1.0 - p) * error + (double)args->vocab * EXACT_BELOW_WEIGHT + 1e-13);
+}
+
 struct exact_weight {
     uint32_t bits; /* the bucket, as the bits of rint(64 x) + EXACT_MAGIC */
     int32_t less;  /* 2^31 (e^d - 1) */
@@ -51,17 +59,16 @@ static __device__ __forceinline__ struct exact_weight exact_weigh(float x) {
     return weight;
 }
 
-/* Where a bucket's sums stand. Logits of coarse steps fall on buckets 16 or 32 apart: the skip
- * keeps those out of one bank of shared memory. */
+/* Where a bucket's sums stand. Logits of coarse steps fall on buckets 4, 16 or 32 apart: turning
+ * banks keeps those out of one bank of shared memory. */
 static __device__ __forceinline__ uint32_t exact_place(uint32_t bucket) {
-    return bucket + bucket / 32;
+    return (bucket ^ (bucket >> 5 & 31)) % EXACT_BUCKETS;
 }
 
 static __device__ __forceinline__ void exact_clear(struct exact_shared *s,
                                                    const struct exact_args *args) {
-    uint4 *const sums = (uint4 *)s->low; /* high lies behind */
-    for (int i = threadIdx.x; i < 2 * EXACT_PLACES / 4; i += EXACT_THREADS)
-        sums[i] = make_uint4(0, 0, 0, 0);
+    for (int i = threadIdx.x; i < EXACT_BUCKETS / 4; i += EXACT_THREADS)
+        ((uint4 *)s->low)[i] = ((uint4 *)s->high)[i] = make_uint4(0, 0, 0, 0);
     if (args->wide)
         for (int i = threadIdx.x; i < EXACT_BUCKETS; i += EXACT_THREADS)
             exact_over(args->ranks)[i] = 0;

@@ -49,17 +49,6 @@ static __device__ __forceinline__ void ptx_add(ptx_shared to, uint32_t value) {
     asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
-/* The same where `in`; predicated, because the compiler would branch around it. */
-static __device__ __forceinline__ void ptx_add_if(uint32_t *to, uint32_t value, bool in) {
-    asm volatile("{\n"
-                 ".reg .pred in;\n"
-                 "setp.ne.u32 in, %2, 0;\n"
-                 "@in red.shared.add.u32 [%0], %1;\n"
-                 "}" ::"r"(ptx_shared_of(to)),
-                 "r"(value), "r"((uint32_t)in)
-                 : "memory");
-}
-
 /* Four logits in one store; left to the compiler, it becomes four. at: 16-byte aligned, global. */
 static __device__ __forceinline__ void ptx_store(float *at, float4 value) {
     asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(at), "f"(value.x), "f"(value.y),

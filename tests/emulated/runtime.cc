@@ -47,6 +47,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     if (device)
         return say(cudaErrorInvalidDevice);
     *value = attribute == cudaDevAttrComputeCapabilityMajor ? MAJOR
+             : attribute == cudaDevAttrMultiProcessorCount  ? MULTIPROCESSORS
              : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin
                  ? at_most("EMULATED_SHARED", SHARED_MOST)
                  : SHARED_ALL;

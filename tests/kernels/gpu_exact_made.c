@@ -124,7 +124,8 @@ static int descending(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Ordinary rows with a p chosen so that some prefix comes within 1e-10 of the target. */
+/* Ordinary rows with a p chosen so that some prefix comes within 1e-10 of the target, and of what is
+ * left. */
 void check_near(void) {
     enum { ROWS = 64, VOCAB = 6000 };
     const double since = seconds();
@@ -135,14 +136,15 @@ void check_near(void) {
     for (int row = 0; row < ROWS; row++) {
         long double sum = 0.0L, prefix = 0.0L, nearest = 1.0L;
         for (int t = 0; t < VOCAB; t++)
-            rows[row * VOCAB + t] = sorted[t] = random_logit(0, 2.0 + row % 8, 1.0f);
+            rows[row * VOCAB + t] = sorted[t] = random_logit(0, 2.0 + row % 4, 1.0f);
         qsort(sorted, VOCAB, sizeof *sorted, descending);
         for (int t = 0; t < VOCAB; t++)
             sum += expl((long double)sorted[t] - sorted[0]);
         for (int t = 0; t < VOCAB - 1; t++) {
             prefix += expl((long double)sorted[t] - sorted[0]);
             const float rounded = (float)(prefix / sum);
-            const long double distance = fabsl(rounded * sum / prefix - 1.0L);
+            const long double distance =
+                fabsl(rounded * sum / prefix - 1.0L) / (1.0L - prefix / sum);
             if (rounded < 1.0f && distance < nearest) {
                 nearest = distance;
                 p[row] = rounded;

@@ -33,6 +33,7 @@ enum cudaDeviceAttr {
     cudaDevAttrComputeCapabilityMajor,
     cudaDevAttrMaxSharedMemoryPerBlockOptin,
     cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+    cudaDevAttrMultiProcessorCount,
 };
 
 cudaError_t cudaGetDeviceCount(int *count);

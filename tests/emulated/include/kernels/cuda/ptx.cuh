@@ -40,11 +40,6 @@ static inline void ptx_add(ptx_shared to, uint32_t value) {
     atomicAdd((uint32_t *)(void *)to, value);
 }
 
-static inline void ptx_add_if(uint32_t *to, uint32_t value, bool in) {
-    if (in)
-        atomicAdd(to, value);
-}
-
 static inline void ptx_store(float *at, float4 value) {
     *(float4 *)at = value;
 }
