@@ -118,7 +118,7 @@ static int64_t exact_cost(const struct exact_device *device, const struct topp_p
 
 /* Blocks a row: the number that costs least, none with too little to do. */
 static int exact_ranks(const struct exact_device *device, const struct topp_problem *problem) {
-    const int64_t least_work = 2048; /* logits a block */
+    const int64_t least_work = 3072; /* logits a block */
     int ranks = 1;
     int64_t least = exact_cost(device, problem, 1);
     for (int more = 2; more <= EXACT_GREATEST_CLUSTER; more++) {
@@ -141,7 +141,7 @@ static size_t exact_workspace_size(const struct topp_problem *problem) {
 static size_t exact_cut(const struct exact_device *device, const struct topp_problem *problem,
                         struct exact_args *args, const struct exact_kernel **kernel,
                         exact_function **function) {
-    const int64_t short_most = 4096; /* vectors */
+    const int64_t short_most = 16384; /* vectors: what shared memory holds, and not much more */
     const bool aligned =
         (uintptr_t)problem->logits % 16 == 0 && (problem->stride % 4 == 0 || problem->batch == 1);
     const int64_t vectors = (problem->vocab + (aligned ? 0 : 3) + 3) / 4;

@@ -8,7 +8,7 @@
 enum {
     EXACT_SEGMENT = 65536, /* logits that 32-bit sums of 16-bit halves surely hold */
     EXACT_GREATEST_CLUSTER = 16,
-    EXACT_LISTED = 2048, /* room for tokens of the boundary's bucket, in all lists of a row */
+    EXACT_LISTED = 2048,     /* room for tokens of the boundary's bucket, in all lists of a row */
     EXACT_QUICK_VECTORS = 6, /* most of a thread for the short way */
 };
 
@@ -36,8 +36,8 @@ struct exact_kernel {
     size_t fixed_bytes, rank_bytes, wide_bytes, quick_bytes;
 };
 
-/* 512 threads: parts of up to some ten thousand logits, where what every warp does alike weighs
- * most. 1,024 threads: longer parts, where loops need warps in flight. */
+/* 512 threads: parts of up to 65,536 logits, where what every warp does alike weighs most. 1,024
+ * threads: longer parts, most of which is not in shared memory: loops need warps in flight. */
 extern const struct exact_kernel exact_kernel_short, exact_kernel_long;
 
 #endif

@@ -10,8 +10,9 @@
 
 #include "kernels/cuda/exact_ties.cuh"
 
-#define EXACT_QUICK_ERROR 1.1e-9     /* of a weight, relative */
-#define EXACT_QUICK_GREATEST 8192.0f /* logits past it go the general way */
+#define EXACT_QUICK_ERROR 1.1e-9         /* of a weight, relative */
+#define EXACT_QUICK_BELOW_WEIGHT 7.1e-18 /* e^-39.5 and slack: QUICK_TOP_BINS half logits */
+#define EXACT_QUICK_GREATEST 8192.0f     /* logits past it go the general way */
 
 enum {
     QUICK_BINS = 128,    /* a level divides by as many */

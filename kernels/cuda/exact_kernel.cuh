@@ -50,9 +50,6 @@ exact_prepare(struct exact_shared *s, const struct exact_chunk *chunk) {
 template <bool kCluster>
 static __device__ __forceinline__ void exact_find(struct exact_shared *s,
                                                   const struct exact_chunk *chunk, float p) {
-    const double scale = exact_e_place[threadIdx.x * (EXACT_EACH / 4) % 16];
-    const double scale_coarse = exact_e_coarse[exact_lane()];
-    const double scale_fine = exact_e_fine[exact_lane()];
     const struct exact_early early = exact_prepare(s, chunk);
     float least = exact_floor(exact_logit(early.max));
     const bool counted = exact_count_keys(s, chunk, &early);
@@ -63,7 +60,7 @@ static __device__ __forceinline__ void exact_find(struct exact_shared *s,
         if (exact_lane() == 0)
             atomicMax(&s->coarse.chunk_max, warp_max);
         __syncthreads();
-        exact_coarsen(s, chunk, scale);
+        exact_coarsen(s, chunk);
         const uint32_t phase = s->phase;
         if (!again)
             exact_meet<kCluster>();
@@ -72,7 +69,7 @@ static __device__ __forceinline__ void exact_find(struct exact_shared *s,
             exact_send(s, exact_coarse_in() + chunk->rank, &s->coarse, sizeof s->coarse,
                        threadIdx.x / 32, phase);
         if (threadIdx.x < 32)
-            exact_locate<kCluster>(s, chunk, p, scale_coarse, scale_fine);
+            exact_locate<kCluster>(s, chunk, p);
         __syncthreads();
         if (s->found != EXACT_ALIASED || again)
             return;
@@ -217,7 +214,8 @@ static __device__ __forceinline__ bool exact_boundary(struct exact_shared *s,
     uint32_t ties = s->found == EXACT_NARROW ? s->count : 0;
     if (s->found == EXACT_FOUND) {
         bracket.target = s->target - s->found_above;
-        bracket.margin = exact_margin(chunk->args, s->target, (double)p, EXACT_WEIGHT_ERROR);
+        bracket.margin =
+            exact_margin(chunk->args, s->target, (double)p, EXACT_WEIGHT_ERROR, EXACT_BELOW_WEIGHT);
         bracket.unit = s->found_unit;
         exact_bucket_keys(s->found_bits, &bracket);
         ties = exact_settle<kCluster>(s, chunk, &bracket, &sure);

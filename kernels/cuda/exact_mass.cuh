@@ -111,37 +111,38 @@ static_assert(EXACT_SEGMENT / 4 % EXACT_STEP == 0, "folds come between batches")
 #define EXACT_E_STEP_DOWN 0x1.f80feabfeefa5p-1 /* e^(-1/64) */
 #define EXACT_E_DOWN 0x1.78b56362cef38p-2      /* e^-1 */
 
+/* first^number for numbers of kBits bits, from the powers first^(2^i): a product, because a table
+ * would lie where a cold launch finds it last. */
+template <int kBits>
+static __device__ __forceinline__ double exact_product(uint32_t number,
+                                                       const double (&powers)[kBits]) {
+    double product = 1.0;
+#pragma unroll
+    for (int i = 0; i < kBits; i++)
+        product *= number >> i & 1 ? powers[i] : 1.0;
+    return product;
+}
+
 /* e^(-2 i): two whole logits a lane, from the maximum's down. */
-static __device__ const double exact_e_coarse[32] = {
-    0x1.0000000000000p+0,  0x1.152aaa3bf81ccp-3,  0x1.2c155b8213cf4p-6,  0x1.44e51f113d4d6p-9,
-    0x1.5fc21041027adp-12, 0x1.7cd79b5647c9bp-15, 0x1.9c54c3b43bc8bp-18, 0x1.be6c6fdb01612p-21,
-    0x1.e355bbaee85cbp-24, 0x1.05a628c699fa1p-26, 0x1.1b48655f37267p-29, 0x1.32b48bf117da2p-32,
-    0x1.4c1078fe9228ap-35, 0x1.67852a7007e42p-38, 0x1.853f01d6d53bap-41, 0x1.a56e0c2ac7f75p-44,
-    0x1.c8464f7616468p-47, 0x1.ee001eed62aa0p-50, 0x1.0b6c3afdde064p-52, 0x1.2188ad6ae3303p-55,
-    0x1.39792499b1a24p-58, 0x1.536452ee2f75cp-61, 0x1.6f741de1748ecp-64, 0x1.8dd5e1bb09d7ep-67,
-    0x1.aebabae3a41b5p-70, 0x1.d257d547e083fp-73, 0x1.f8e6c24b5592ep-76, 0x1.1152eaeb73c08p-78,
-    0x1.27ec458c65e3cp-81, 0x1.4063f8cc8bb98p-84, 0x1.5ae191a99585ap-87, 0x1.778fe2497184cp-90,
-};
+static __device__ __forceinline__ double exact_e_coarse(uint32_t lane) {
+    const double powers[5] = {0x1.152aaa3bf81ccp-3, 0x1.2c155b8213cf4p-6, 0x1.5fc21041027adp-12,
+                              0x1.e355bbaee85cbp-24, 0x1.c8464f7616468p-47};
+    return exact_product(lane, powers);
+}
 
 /* e^((63 - 2 i) / 64): two buckets a lane, from a logit's highest down. */
-static __device__ const double exact_e_fine[32] = {
-    0x1.568bb722dd593p+1, 0x1.4c01b9950a111p+1, 0x1.41cabe304cb34p+1, 0x1.37e437282d4eep+1,
-    0x1.2e4baacdb6614p+1, 0x1.24feb2f105cb8p+1, 0x1.1bfafc47bda73p+1, 0x1.133e45d82e952p+1,
-    0x1.0ac6606916501p+1, 0x1.02912df5ce72ap+1, 0x1.f539424d90f5ep+0, 0x1.e5cd799c6a54ep+0,
-    0x1.d6db26d16cd67p+0, 0x1.c85e8d43f7cd0p+0, 0x1.ba540dba56e56p+0, 0x1.acb82581eee54p+0,
-    0x1.9f876d8e8c566p+0, 0x1.92be99a09bf00p+0, 0x1.865a7772164c5p+0, 0x1.7a57ede9ea23ep+0,
-    0x1.6eb3fc55b1e76p+0, 0x1.636bb9a983258p+0, 0x1.587c53c5a7af0p+0, 0x1.4de30ec211e60p+0,
-    0x1.439d443f5f159p+0, 0x1.39a862bd3c106p+0, 0x1.3001ecf601af7p+0, 0x1.26a7793f60164p+0,
-    0x1.1d96b0eff0e79p+0, 0x1.14cd4fc989cd6p+0, 0x1.0c49236829e8cp+0, 0x1.04080ab55de39p+0,
-};
+static __device__ __forceinline__ double exact_e_fine(uint32_t lane) {
+    const double powers[5] = {0x1.f03f56a88b5d8p-1, 0x1.e0fabfbc702a4p-1, 0x1.c3d6a24ed8222p-1,
+                              0x1.8ebef9eac820bp-1, 0x1.368b2fc6f960ap-1};
+    return 0x1.568bb722dd593p+1 * exact_product(lane, powers);
+}
 
 /* e^(4 i / 64): the thread's first bucket within its logit. */
-static __device__ const double exact_e_place[16] = {
-    0x1.0000000000000p+0, 0x1.1082b577d34edp+0, 0x1.2216045b6f5cdp+0, 0x1.34cb8170b5835p+0,
-    0x1.48b5e3c3e8186p+0, 0x1.5de9176045ff5p+0, 0x1.747a513dbef6ap+0, 0x1.8c802477b0010p+0,
-    0x1.a61298e1e069cp+0, 0x1.c14b431256446p+0, 0x1.de455df80e3c0p+0, 0x1.fd1de6182f8c9p+0,
-    0x1.0ef9db467dcf8p+1, 0x1.2073d3f1bd518p+1, 0x1.330e587b62b28p+1, 0x1.46dc04f4e5338p+1,
-};
+static __device__ __forceinline__ double exact_e_place(uint32_t place) {
+    const double powers[4] = {0x1.1082b577d34edp+0, 0x1.2216045b6f5cdp+0, 0x1.48b5e3c3e8186p+0,
+                              0x1.a61298e1e069cp+0};
+    return exact_product(place, powers);
+}
 
 enum {
     EXACT_EACH = EXACT_BUCKETS / EXACT_THREADS,     /* buckets a thread */
@@ -150,9 +151,9 @@ enum {
 
 /* Masses of whole logits from the buckets, into s->coarse. Callers put a barrier of the block on
  * either side. */
-static __device__ __forceinline__ void
-exact_coarsen(struct exact_shared *s, const struct exact_chunk *chunk, double scale) {
-    double mass = 0.0;
+static __device__ __forceinline__ void exact_coarsen(struct exact_shared *s,
+                                                     const struct exact_chunk *chunk) {
+    double mass = 0.0, scale = exact_e_place(threadIdx.x * (EXACT_EACH / 4) % 16);
 #pragma unroll
     for (int n = 0; n < EXACT_EACH; n++) {
         const int bucket = threadIdx.x * EXACT_EACH + n;
@@ -208,10 +209,10 @@ static __device__ __forceinline__ int exact_reach(double first, double upto, dou
  * p * total, from what all blocks send. Into s->found and its neighbours. */
 template <bool kCluster>
 static __device__ __forceinline__ void exact_locate(struct exact_shared *s,
-                                                    const struct exact_chunk *chunk, float p,
-                                                    double scale_coarse, double scale_fine) {
+                                                    const struct exact_chunk *chunk, float p) {
     const int32_t ranks = chunk->args->ranks;
     const int lane = exact_lane();
+    const double scale_coarse = exact_e_coarse(lane), scale_fine = exact_e_fine(lane);
     const struct exact_coarse *const coarse = kCluster ? exact_coarse_in() : &s->coarse;
     const struct exact_fine *const fine = kCluster ? exact_fine_in(ranks) : &s->fine;
     exact_await<kCluster>(s);

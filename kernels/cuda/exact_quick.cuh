@@ -15,8 +15,8 @@ static __device__ __noinline__ void quick_tie(struct quick_shared *q,
                                               uint32_t kept, uint32_t before, uint32_t here) {
     const int32_t side = exact_tie_side(kept, before, here); /* the same in the block */
     if (side == 0) {
-        (void)exact_tie_count(chunk, logit, q->spans);
-        exact_tie_find(chunk, logit, kept - before, q->spans, &q->result.token);
+        const struct exact_ties ties = exact_tie_count(chunk, logit, q->spans);
+        exact_tie_find(chunk, logit, kept - before, ties, q->spans, &q->result.token);
     }
     if (threadIdx.x == 0) {
         q->result.logit = logit;
@@ -108,7 +108,7 @@ static __device__ __forceinline__ enum quick_outcome exact_quick(const struct ex
     const int lane = exact_lane();
     const bool in_row = lane < args->ranks;
     struct quick_bracket found = {0.0, 0.0, 0.0, 1.0};
-    double scale = exact_e_coarse[lane];
+    double scale = exact_e_coarse(lane);
     double steps[3] = {EXACT_E_HALF_DOWN, EXACT_E_DOWN, EXACT_E_3_HALVES_DOWN};
     ptx_copy_wait_all();
     const struct quick_extent extent = quick_first(q, chunk, quick_columns(q, 0));
@@ -161,7 +161,8 @@ static __device__ __forceinline__ enum quick_outcome exact_quick(const struct ex
                       : bin % 4 == 1 ? steps[0]
                       : bin % 4 == 2 ? steps[1]
                                      : steps[2];
-        found.margin = exact_margin(args, found.target, (double)p, EXACT_QUICK_ERROR);
+        found.margin = exact_margin(args, found.target, (double)p, EXACT_QUICK_ERROR,
+                                    EXACT_QUICK_BELOW_WEIGHT);
         const bool fits = quick_fits(in, args->ranks, level.base, (uint32_t)bin);
         level.base -= (uint32_t)bin << QUICK_STEP_BITS;
         bin = 0;

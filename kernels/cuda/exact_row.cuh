@@ -15,7 +15,7 @@
 
 enum {
     EXACT_WARPS = EXACT_THREADS / 32,
-    EXACT_BUCKETS = 4096, /* of 1/64 logit: a window of 64 logits, used as a ring */
+    EXACT_BUCKETS = 4096,       /* of 1/64 logit: a window of 64 logits, used as a ring */
     EXACT_BINS_COARSE = 64,     /* of a logit, 64 buckets each: the same window */
     EXACT_BINS = EXACT_THREADS, /* finer division of one bucket; one bin a thread */
     EXACT_LIST_MOST = 1022,     /* the same of one block, at most */
@@ -67,7 +67,7 @@ struct __align__(16) exact_shared {
     uint32_t found_bits;
     int32_t found, bin_first, bin_last, final_count, verdict;
     float max;
-    struct exact_entry result; /* last kept token */
+    struct exact_entry result;      /* last kept token */
     int32_t narrow_low;             /* least key of the window that a block counted in */
     int32_t ties_before, ties_here; /* of a narrow row's last value: in blocks before, in this */
     /* read by other blocks of the row, on the slow paths only */

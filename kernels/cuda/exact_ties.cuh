@@ -72,65 +72,84 @@ static __device__ __forceinline__ struct exact_span exact_span(const struct exac
     return span;
 }
 
-/* How many of the lane's four tokens of a row have this very logit. */
-static __device__ __forceinline__ uint32_t exact_ties_in(const struct exact_chunk *chunk,
-                                                         int32_t row, float logit) {
+/* The lane's four tokens of a row. */
+static __device__ __forceinline__ float4 exact_row_vector(const struct exact_chunk *chunk,
+                                                          int32_t row) {
     const int32_t v = row * 32 + exact_lane();
-    const float4 x =
-        v < exact_cached(chunk) ? exact_cache(chunk->args)[v] : exact_load(chunk, v);
-    return (x.x == logit) + (x.y == logit) + (x.z == logit) + (x.w == logit);
+    return v < exact_cached(chunk) ? exact_cache(chunk->args)[v] : exact_load(chunk, v);
 }
 
-/* Counts the chunk's tokens of this very logit: all of them are returned, those of each warp's span
- * are left in spans[EXACT_WARPS], in shared memory. Ends behind a barrier of the block. */
-static __device__ __noinline__ uint32_t exact_tie_count(const struct exact_chunk *from, float logit,
-                                                        uint32_t *spans) {
+/* Tokens of one very logit: in the chunk, and in the lane's rows of its warp's span, of which each
+ * lane has the same number `each`. */
+struct exact_ties {
+    uint32_t all, mine;
+    int32_t each;
+};
+
+/* Counts the chunk's tokens of this very logit; those of each warp's span are left in
+ * spans[EXACT_WARPS], in shared memory. Ends behind a barrier of the block. */
+static __device__ __noinline__ struct exact_ties exact_tie_count(const struct exact_chunk *from,
+                                                                 float logit, uint32_t *spans) {
     const struct exact_chunk chunk = *from; /* in registers */
     const struct exact_span span = exact_span(&chunk);
-    uint32_t count = 0;
+    struct exact_ties ties = {0, 0, (span.end - span.begin + 31) / 32};
+    int32_t owner = 0, owned = 0;
 #pragma unroll 4
-    for (int32_t row = span.begin; row < span.end; row++)
-        count += exact_ties_in(&chunk, row, logit);
-    count = __reduce_add_sync(~0u, count);
+    for (int32_t row = span.begin; row < span.end; row++) {
+        const float4 x = exact_row_vector(&chunk, row);
+        const uint32_t here = (x.x == logit) + (x.y == logit) + (x.z == logit) + (x.w == logit);
+        const uint32_t all = __reduce_add_sync(~0u, here);
+        ties.mine += owner == exact_lane() ? all : 0;
+        owned++;
+        owner += owned == ties.each;
+        owned = owned == ties.each ? 0 : owned;
+    }
+    const uint32_t count = __reduce_add_sync(~0u, ties.mine);
     if (exact_lane() == 0)
         spans[threadIdx.x / 32] = count;
     __syncthreads();
-    return __reduce_add_sync(~0u, exact_lane() < EXACT_WARPS ? spans[exact_lane()] : 0);
+    ties.all = __reduce_add_sync(~0u, exact_lane() < EXACT_WARPS ? spans[exact_lane()] : 0);
+    return ties;
+}
+
+/* Sum over the lanes up to this one. */
+static __device__ __forceinline__ uint32_t exact_lanes_upto(uint32_t value) {
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        const uint32_t other = __shfl_up_sync(~0u, value, step);
+        value += exact_lane() >= step ? other : 0;
+    }
+    return value;
 }
 
 /* After exact_tie_count: the id of the chunk's tie number `number`, from 1 to as many as there are,
  * into *token, in shared memory. Ends behind a barrier of the block. */
 static __device__ __noinline__ void exact_tie_find(const struct exact_chunk *from, float logit,
-                                                   uint32_t number, const uint32_t *spans,
-                                                   int32_t *token) {
+                                                   uint32_t number, struct exact_ties ties,
+                                                   const uint32_t *spans, int32_t *token) {
     const struct exact_chunk chunk = *from; /* in registers */
     const struct exact_span span = exact_span(&chunk);
     const int lane = exact_lane(), warp = threadIdx.x / 32;
     uint32_t before = __reduce_add_sync(~0u, lane < warp ? spans[lane] : 0);
     if (before < number && number <= before + spans[warp]) { /* in one warp */
-        int32_t row = span.begin;
-        uint32_t here, upto;
-        for (;; row++) {
-            here = exact_ties_in(&chunk, row, logit);
-            const uint32_t all = __reduce_add_sync(~0u, here);
-            if (before + all >= number)
-                break;
-            before += all;
-        }
-        upto = here;
-        for (int step = 1; step < 32; step *= 2) {
-            const uint32_t other = __shfl_up_sync(~0u, upto, step);
-            upto += lane >= step ? other : 0;
-        }
-        before += upto - here;
-        if (before < number && number <= before + here) { /* in one lane */
-            const int32_t v = row * 32 + lane;
-            const float4 x =
-                v < exact_cached(&chunk) ? exact_cache(chunk.args)[v] : exact_load(&chunk, v);
+        const uint32_t upto = before + exact_lanes_upto(ties.mine);
+        const int owner = __ffs(__ballot_sync(~0u, upto >= number)) - 1;
+        before = __shfl_sync(~0u, upto - ties.mine, owner);
+        for (int32_t row = span.begin + owner * ties.each;; row++) {
+            const float4 x = exact_row_vector(&chunk, row);
             const float value[4] = {x.x, x.y, x.z, x.w};
+            uint32_t here = 0;
             for (int j = 0; j < 4; j++)
-                if (value[j] == logit && ++before == number)
-                    *token = chunk.first + 4 * v + j;
+                here += value[j] == logit;
+            const uint32_t through = before + exact_lanes_upto(here);
+            before = __shfl_sync(~0u, through, 31);
+            if (before < number)
+                continue;
+            uint32_t at = through - here;
+            for (int j = 0; j < 4; j++)
+                if (value[j] == logit && ++at == number)
+                    *token = chunk.first + 4 * (row * 32 + lane) + j;
+            break;
         }
     }
     __syncthreads();
@@ -147,19 +166,18 @@ static __device__ __forceinline__ int32_t exact_tie_side(uint32_t kept, uint32_t
  * needs it, into s->result.token: its id if it lies here, else INT32_MAX (it lies behind: keep all
  * here) or -1. Ends behind a barrier of the block; the others may still read s->ties then. */
 template <bool kCluster>
-static __device__ __noinline__ void exact_tie(struct exact_shared *s,
-                                              const struct exact_chunk *chunk, float logit,
-                                              uint32_t number) {
-    const uint32_t here = exact_tie_count(chunk, logit, s->spans);
+static __device__ __noinline__ void
+exact_tie(struct exact_shared *s, const struct exact_chunk *chunk, float logit, uint32_t number) {
+    const struct exact_ties ties = exact_tie_count(chunk, logit, s->spans);
     if (threadIdx.x == 0)
-        s->ties = here;
+        s->ties = ties.all;
     exact_barrier<kCluster>(s, chunk->args->ranks);
     const int lane = exact_lane();
-    const uint32_t before = __reduce_add_sync(
-        ~0u, lane < chunk->rank ? *exact_peer<kCluster>(&s->ties, lane) : 0);
-    const int32_t side = exact_tie_side(number, before, here);
+    const uint32_t before =
+        __reduce_add_sync(~0u, lane < chunk->rank ? *exact_peer<kCluster>(&s->ties, lane) : 0);
+    const int32_t side = exact_tie_side(number, before, ties.all);
     if (side == 0)
-        exact_tie_find(chunk, logit, number - before, s->spans, &s->result.token);
+        exact_tie_find(chunk, logit, number - before, ties, s->spans, &s->result.token);
     else if (threadIdx.x == 0)
         s->result.token = side;
     __syncthreads();
@@ -171,8 +189,8 @@ static __device__ __noinline__ void exact_tie_known(struct exact_shared *s,
     const float logit = s->result.logit;
     const int32_t side = exact_tie_side(s->count, s->ties_before, s->ties_here);
     if (side == 0) {
-        (void)exact_tie_count(chunk, logit, s->spans);
-        exact_tie_find(chunk, logit, (uint32_t)(s->count - s->ties_before), s->spans,
+        const struct exact_ties ties = exact_tie_count(chunk, logit, s->spans);
+        exact_tie_find(chunk, logit, (uint32_t)(s->count - s->ties_before), ties, s->spans,
                        &s->result.token);
     } else if (threadIdx.x == 0) {
         s->result.token = side;

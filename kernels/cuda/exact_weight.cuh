@@ -12,21 +12,20 @@
 
 #define EXACT_MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer */
 #define EXACT_GREATEST 16384.0f /* logits past it go to the binary64 path */
-#define EXACT_BELOW 36.0f       /* logits that far under the maximum are left out of the sums */
+#define EXACT_BELOW 40.0f       /* logits that far under the maximum are left out of the sums */
 #define EXACT_WINDOW 63.0f
 #define EXACT_WEIGHT_ERROR 4.8e-10 /* of a fixed-point weight, relative: 2^-31 and slack */
-#define EXACT_BELOW_WEIGHT 2.4e-16 /* e^-36 and slack */
+#define EXACT_BELOW_WEIGHT 4.3e-18 /* e^-40 and slack */
 
 static __device__ __forceinline__ float exact_floor(float max) {
     return fmaxf(max - EXACT_BELOW, -EXACT_GREATEST);
 }
 
 /* How far the sum through a token may be off p of the whole when each weight may be off by `error`,
- * relative: docs/exact.md. */
+ * relative, and each token left out weighs `below` of the whole at most: docs/exact.md. */
 static __device__ __forceinline__ double exact_margin(const struct exact_args *args, double target,
-                                                      double p, double error) {
-    return 2.1 * target *
-           ((1.0 - p) * error + (double)args->vocab * EXACT_BELOW_WEIGHT + 1e-13);
+                                                      double p, double error, double below) {
+    return 2.1 * target * ((1.0 - p) * error + (double)args->vocab * below + 1e-13);
 }
 
 struct exact_weight {

@@ -124,8 +124,8 @@ static int descending(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Ordinary rows with a p chosen so that some prefix comes within 1e-10 of the target, and of what is
- * left. */
+/* Ordinary rows with a p chosen so that some prefix comes within 1e-10 of the target, and of what
+ * is left. */
 void check_near(void) {
     enum { ROWS = 64, VOCAB = 6000 };
     const double since = seconds();
