@@ -61,11 +61,11 @@ static __device__ __forceinline__ void exact_await(struct exact_shared *s) {
     __syncwarp();
 }
 
-/* Warp 0 alone sends a message to all blocks and waits for theirs. */
+/* Warp 0 alone sends a message to all other blocks and waits for theirs. */
 template <bool kCluster>
 static __device__ __forceinline__ void exact_exchange(struct exact_shared *s, void *to,
                                                       const void *message, uint32_t bytes,
-                                                      int32_t ranks) {
+                                                      int32_t own, int32_t ranks) {
     if (!kCluster)
         return;
     __syncwarp();
@@ -73,7 +73,8 @@ static __device__ __forceinline__ void exact_exchange(struct exact_shared *s, vo
     for (uint32_t i = threadIdx.x; i < bytes / 16; i += 32) {
         const uint4 piece = ((const uint4 *)message)[i];
         for (int32_t rank = 0; rank < ranks; rank++)
-            ptx_peer_store((uint4 *)to + i, piece, rank);
+            if (rank != own)
+                ptx_peer_store((uint4 *)to + i, piece, rank);
     }
     __syncwarp();
     if ((int32_t)threadIdx.x < ranks)

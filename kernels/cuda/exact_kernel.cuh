@@ -66,7 +66,8 @@ static __device__ __forceinline__ void exact_find(struct exact_shared *s,
             exact_meet<kCluster>();
         __syncthreads();
         if (kCluster && (int32_t)threadIdx.x / 32 < chunk->args->ranks)
-            exact_send(s, exact_coarse_in() + chunk->rank, &s->coarse, sizeof s->coarse,
+            exact_send(s, exact_coarse_in() + chunk->rank, &s->coarse,
+                       (int32_t)threadIdx.x / 32 == chunk->rank ? 0 : sizeof s->coarse,
                        threadIdx.x / 32, phase);
         if (threadIdx.x < 32)
             exact_locate<kCluster>(s, chunk, p);

@@ -213,21 +213,21 @@ static __device__ __forceinline__ void exact_locate(struct exact_shared *s,
     const int32_t ranks = chunk->args->ranks;
     const int lane = exact_lane();
     const double scale_coarse = exact_e_coarse(lane), scale_fine = exact_e_fine(lane);
-    const struct exact_coarse *const coarse = kCluster ? exact_coarse_in() : &s->coarse;
-    const struct exact_fine *const fine = kCluster ? exact_fine_in(ranks) : &s->fine;
+    const struct exact_coarse *const of_lane =
+        exact_coarse_of<kCluster>(s, chunk->rank, lane < ranks ? lane : 0);
     exact_await<kCluster>(s);
-    const int32_t early_max = lane < ranks ? coarse[lane].early_max : INT32_MIN;
-    const int32_t chunk_max = lane < ranks ? coarse[lane].chunk_max : INT32_MIN;
+    const int32_t early_max = lane < ranks ? of_lane->early_max : INT32_MIN;
+    const int32_t chunk_max = lane < ranks ? of_lane->chunk_max : INT32_MIN;
     const float row_max = exact_logit(__reduce_max_sync(~0u, chunk_max));
     const float least = exact_floor(exact_logit(early_max));
     const bool out =
         lane < ranks && exact_logit(chunk_max) >= least && !(row_max - least <= EXACT_WINDOW);
     const bool far = !(fabsf(row_max) < EXACT_GREATEST - EXACT_WINDOW);
-    int32_t code = !(row_max > -CUDART_INF_F)        ? EXACT_EMPTY
-                   : exact_row_narrow(coarse, ranks) ? EXACT_NARROW
-                   : far                             ? EXACT_FAR
-                   : __any_sync(~0u, out)            ? EXACT_ALIASED
-                                                     : EXACT_FOUND;
+    int32_t code = !(row_max > -CUDART_INF_F)                ? EXACT_EMPTY
+                   : exact_row_narrow(of_lane, lane < ranks) ? EXACT_NARROW
+                   : far                                     ? EXACT_FAR
+                   : __any_sync(~0u, out)                    ? EXACT_ALIASED
+                                                             : EXACT_FOUND;
     if (code == EXACT_NARROW)
         exact_solve_narrow<kCluster>(s, chunk->rank, ranks, exact_key(row_max), p);
     if (code == EXACT_FOUND) { /* the same in the whole warp */
@@ -238,7 +238,8 @@ static __device__ __forceinline__ void exact_locate(struct exact_shared *s,
 #pragma unroll
             for (int j = 0; j < 4; j++) { /* four at a time, whatever the number */
                 const bool in = r + j < ranks;
-                const double *const from = coarse[in ? r + j : r].mass;
+                const double *const from =
+                    exact_coarse_of<kCluster>(s, chunk->rank, in ? r + j : r)->mass;
                 mass[0] += in ? from[(top - 2 * lane) % EXACT_BINS_COARSE] : 0.0;
                 mass[1] += in ? from[(top - 2 * lane - 1) % EXACT_BINS_COARSE] : 0.0;
             }
@@ -259,14 +260,15 @@ static __device__ __forceinline__ void exact_locate(struct exact_shared *s,
             s->fine.fixed[2 * lane + n] = fixed;
         }
         exact_exchange<kCluster>(s, exact_fine_in(ranks) + chunk->rank, &s->fine, sizeof s->fine,
-                                 ranks);
+                                 chunk->rank, ranks);
         uint64_t fixed[2] = {0, 0};
 #pragma unroll 1
         for (int r = 0; r < ranks; r += 4) {
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const bool in = r + j < ranks;
-                const uint64_t *const from = fine[in ? r + j : r].fixed;
+                const uint64_t *const from =
+                    exact_fine_of<kCluster>(s, chunk->rank, in ? r + j : r, ranks)->fixed;
                 fixed[0] += in ? from[2 * lane] : 0;
                 fixed[1] += in ? from[2 * lane + 1] : 0;
             }

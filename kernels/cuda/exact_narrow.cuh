@@ -129,12 +129,12 @@ static __device__ __forceinline__ bool exact_count_keys(struct exact_shared *s,
     return exact_count_chunk(s, &copy, window);
 }
 
-/* Warp 0: whether all blocks have counted and the row's keys are few enough. */
+/* Warp 0: whether all blocks have counted and the row's keys are few enough; of the lane's block,
+ * if there is one. */
 static __device__ __forceinline__ bool exact_row_narrow(const struct exact_coarse *coarse,
-                                                        int32_t ranks) {
-    const bool in = exact_lane() < ranks;
-    const int32_t low = __reduce_min_sync(~0u, in ? coarse[exact_lane()].narrow_min : INT32_MAX);
-    const int32_t high = __reduce_max_sync(~0u, in ? coarse[exact_lane()].narrow_max : INT32_MIN);
+                                                        bool in) {
+    const int32_t low = __reduce_min_sync(~0u, in ? coarse->narrow_min : INT32_MAX);
+    const int32_t high = __reduce_max_sync(~0u, in ? coarse->narrow_max : INT32_MIN);
     return low <= high && (uint32_t)high - (uint32_t)low < EXACT_NARROW_KEYS;
 }
 
@@ -215,7 +215,6 @@ template <bool kCluster>
 static __device__ __noinline__ void exact_solve_narrow(struct exact_shared *s, int32_t rank,
                                                        int32_t ranks, int32_t max_key, float p) {
     const int lane = exact_lane();
-    const struct exact_fine *const fine = kCluster ? exact_fine_in(ranks) : &s->fine;
     const uint32_t *const counts = (const uint32_t *)s->list;
     const bool here = s->coarse.narrow_min <= s->coarse.narrow_max;
     for (int n = 0; n < 2; n++) { /* of the keys max_key - 2 lane - n */
@@ -223,11 +222,12 @@ static __device__ __noinline__ void exact_solve_narrow(struct exact_shared *s, i
             (uint32_t)max_key - (uint32_t)(2 * lane + n) - (uint32_t)s->narrow_low;
         s->fine.fixed[2 * lane + n] = here && place < EXACT_NARROW_KEYS ? counts[place] : 0;
     }
-    exact_exchange<kCluster>(s, exact_fine_in(ranks) + rank, &s->fine, sizeof s->fine, ranks);
+    exact_exchange<kCluster>(s, exact_fine_in(ranks) + rank, &s->fine, sizeof s->fine, rank, ranks);
     uint32_t count[2] = {0, 0}, before[2] = {0, 0}, kept;
     for (int r = 0; r < ranks; r++)
         for (int n = 0; n < 2; n++) {
-            const uint32_t more = (uint32_t)fine[r].fixed[2 * lane + n];
+            const uint32_t more =
+                (uint32_t)exact_fine_of<kCluster>(s, rank, r, ranks)->fixed[2 * lane + n];
             count[n] += more;
             before[n] += r < rank ? more : 0;
         }
@@ -237,7 +237,7 @@ static __device__ __noinline__ void exact_solve_narrow(struct exact_shared *s, i
     s->result.logit = exact_logit(max_key - 2 * lane - n);
     s->count = (int32_t)kept;
     s->ties_before = (int32_t)(n ? before[1] : before[0]);
-    s->ties_here = (int32_t)fine[kCluster ? rank : 0].fixed[2 * lane + n];
+    s->ties_here = (int32_t)s->fine.fixed[2 * lane + n];
 }
 
 #endif

@@ -100,6 +100,19 @@ static __device__ __forceinline__ struct exact_fine *exact_fine_in(int32_t ranks
     return (struct exact_fine *)(exact_coarse_in() + ranks);
 }
 
+/* A block's message: what it sent, or the block's own, which it does not send itself. */
+template <bool kCluster>
+static __device__ __forceinline__ const struct exact_coarse *
+exact_coarse_of(const struct exact_shared *s, int32_t own, int32_t rank) {
+    return kCluster && rank != own ? exact_coarse_in() + rank : &s->coarse;
+}
+
+template <bool kCluster>
+static __device__ __forceinline__ const struct exact_fine *
+exact_fine_of(const struct exact_shared *s, int32_t own, int32_t rank, int32_t ranks) {
+    return kCluster && rank != own ? exact_fine_in(ranks) + rank : &s->fine;
+}
+
 static __device__ __forceinline__ uint32_t *exact_over(int32_t ranks) {
     return (uint32_t *)(exact_fine_in(ranks) + ranks);
 }
