@@ -89,31 +89,13 @@ static __device__ __forceinline__ struct quick_shared *quick_memory(const struct
     return (struct quick_shared *)(exact_cache(args) + args->cached);
 }
 
-/* e^(i / 128) in units of 2^-31: rounded to an integer, and as binary32. */
-static __device__ const uint2 quick_e_step[QUICK_STEPS] = {
-    {0x80000000u, 0x4f000000u}, {0x810100abu, 0x4f010101u}, {0x8204055bu, 0x4f020405u},
-    {0x8309121bu, 0x4f030912u}, {0x84102b01u, 0x4f04102bu}, {0x85195427u, 0x4f051954u},
-    {0x862491b4u, 0x4f062492u}, {0x8731e7d4u, 0x4f0731e8u}, {0x88415abcu, 0x4f08415bu},
-    {0x8952eeaau, 0x4f0952efu}, {0x8a66a7e5u, 0x4f0a66a8u}, {0x8b7c8abbu, 0x4f0b7c8bu},
-    {0x8c949b84u, 0x4f0c949cu}, {0x8daedea0u, 0x4f0daedfu}, {0x8ecb5878u, 0x4f0ecb58u},
-    {0x8fea0d7eu, 0x4f0fea0du}, {0x910b022eu, 0x4f110b02u}, {0x922e3b0au, 0x4f122e3bu},
-    {0x9353bca0u, 0x4f1353bdu}, {0x947b8b85u, 0x4f147b8cu}, {0x95a5ac5au, 0x4f15a5acu},
-    {0x96d223c6u, 0x4f16d224u}, {0x9800f67bu, 0x4f1800f6u}, {0x99322935u, 0x4f193229u},
-    {0x9a65c0b8u, 0x4f1a65c1u}, {0x9b9bc1d4u, 0x4f1b9bc2u}, {0x9cd4315fu, 0x4f1cd431u},
-    {0x9e0f143bu, 0x4f1e0f14u}, {0x9f4c6f55u, 0x4f1f4c6fu}, {0xa08c47a1u, 0x4f208c48u},
-    {0xa1cea220u, 0x4f21cea2u}, {0xa31383d9u, 0x4f231384u}, {0xa45af1e2u, 0x4f245af2u},
-    {0xa5a4f157u, 0x4f25a4f1u}, {0xa6f18761u, 0x4f26f187u}, {0xa840b932u, 0x4f2840b9u},
-    {0xa9928c06u, 0x4f29928cu}, {0xaae70526u, 0x4f2ae705u}, {0xac3e29e3u, 0x4f2c3e2au},
-    {0xad97ff99u, 0x4f2d9800u}, {0xaef48bb0u, 0x4f2ef48cu}, {0xb053d39au, 0x4f3053d4u},
-    {0xb1b5dcd5u, 0x4f31b5ddu}, {0xb31aace8u, 0x4f331aadu}, {0xb4824966u, 0x4f348249u},
-    {0xb5ecb7efu, 0x4f35ecb8u}, {0xb759fe2bu, 0x4f3759feu}, {0xb8ca21d0u, 0x4f38ca22u},
-    {0xba3d289fu, 0x4f3a3d29u}, {0xbbb31863u, 0x4f3bb318u}, {0xbd2bf6f5u, 0x4f3d2bf7u},
-    {0xbea7ca38u, 0x4f3ea7cau}, {0xc026981au, 0x4f402698u}, {0xc1a86698u, 0x4f41a867u},
-    {0xc32d3bb9u, 0x4f432d3cu}, {0xc4b51d90u, 0x4f44b51eu}, {0xc640123cu, 0x4f464012u},
-    {0xc7ce1fe9u, 0x4f47ce20u}, {0xc95f4cd0u, 0x4f495f4du}, {0xcaf39f36u, 0x4f4af39fu},
-    {0xcc8b1d6au, 0x4f4c8b1du}, {0xce25cdcdu, 0x4f4e25ceu}, {0xcfc3b6c7u, 0x4f4fc3b7u},
-    {0xd164ded2u, 0x4f5164dfu},
-};
+/* e^(step / 128) in units of 2^-31, step < QUICK_STEPS: rounded to an integer, and as binary32. */
+static __device__ __forceinline__ uint2 quick_e_step(uint32_t step) {
+    const double powers[6] = {0x1.0202015600446p+0, 0x1.04080ab55de39p+0, 0x1.08205601127edp+0,
+                              0x1.1082b577d34edp+0, 0x1.2216045b6f5cdp+0, 0x1.48b5e3c3e8186p+0};
+    const double e = 0x1p31 * exact_product(step, powers);
+    return make_uint2((uint32_t)rint(e), __float_as_uint((float)e));
+}
 
 /* order numbers the halves of steps, in the order of the logits; d is what x lies above its step.
  */

@@ -31,10 +31,6 @@ static __device__ __forceinline__ void quick_forget(struct quick_shared *q) {
 /* Everything zero, the table in place, the barriers ready; while the logits are on their way. Ends
  * behind a barrier of the block. */
 static __device__ __forceinline__ void quick_open(struct quick_shared *q) {
-    uint2 steps[QUICK_STEPS / EXACT_WARPS];
-#pragma unroll
-    for (int i = 0; i < QUICK_STEPS / EXACT_WARPS; i++)
-        steps[i] = quick_e_step[threadIdx.x / 32 + i * EXACT_WARPS];
 #pragma unroll
     for (int number = 0; number < 2; number++)
         quick_clear(quick_columns(q, number));
@@ -45,7 +41,8 @@ static __device__ __forceinline__ void quick_open(struct quick_shared *q) {
     }
 #pragma unroll
     for (int i = 0; i < QUICK_STEPS / EXACT_WARPS; i++)
-        q->table[(threadIdx.x / 32 + i * EXACT_WARPS) * 32 + exact_lane()] = steps[i];
+        q->table[(threadIdx.x / 32 + i * EXACT_WARPS) * 32 + exact_lane()] =
+            quick_e_step(threadIdx.x / 32 + i * EXACT_WARPS);
     __syncthreads();
 }
 
