@@ -37,7 +37,7 @@ struct exact_kernel {
 };
 
 /* 512 threads: parts of up to 65,536 logits, where what every warp does alike weighs most. 1,024
- * threads: longer parts, most of which is not in shared memory: loops need warps in flight. */
+ * threads: longer parts, much of which is not in shared memory: loops need warps in flight. */
 extern const struct exact_kernel exact_kernel_short, exact_kernel_long;
 
 #endif

@@ -27,7 +27,7 @@ enum {
 /* What blocks send each other. Sizes are multiples of 16 bytes. */
 struct quick_sums {
     int32_t max_key, min_key;
-    uint32_t base; /* of the first level: see quick_index */
+    uint32_t base; /* of the first level: see quick_base */
     uint32_t pad;
     uint64_t fixed[QUICK_BINS]; /* from the highest down; behind the first level's: quick_counts */
 };

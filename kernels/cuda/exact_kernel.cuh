@@ -105,12 +105,15 @@ static __device__ __forceinline__ uint32_t exact_settle(struct exact_shared *s,
         exact_gather(s, chunk, bracket);
         exact_share<kCluster>(s, chunk);
         const struct exact_found found = exact_join<kCluster>(s, chunk);
-        if (found.count <= 0)
+        if (found.count <= 0) { /* the target is within a rounding of what lies above */
+            exact_bracket_open(bracket);
             return 0;
+        }
         if (found.key_min == found.key_max && found.count > EXACT_FINAL) {
             const uint32_t kept = exact_settle_ties(found, *bracket);
-            bracket->key_low = bracket->key_high = found.key_max;
             *sure = kept > 0;
+            if (!*sure && !round) /* the boundary may lie beside the bucket */
+                exact_bracket_open(bracket);
             if (threadIdx.x == 0)
                 s->result.logit = exact_logit(found.key_max);
             __syncthreads();
@@ -123,7 +126,7 @@ static __device__ __forceinline__ uint32_t exact_settle(struct exact_shared *s,
             if (verdict == EXACT_NARROWED)
                 continue;
             if (verdict == EXACT_UNSURE && (s->bin_first < 0 || s->bin_last < 0))
-                bracket->key_low = INT32_MIN, bracket->key_high = INT32_MAX;
+                exact_bracket_open(bracket);
             return 0;
         }
         /* Copies: what a called function gets by address would live in memory for all. */
@@ -133,7 +136,7 @@ static __device__ __forceinline__ uint32_t exact_settle(struct exact_shared *s,
         const bool inside = exact_settle_crowd<kCluster>(s, &chunk_copy, &found_copy, &narrower);
         *bracket = narrower;
         if (!inside) {
-            bracket->key_low = INT32_MIN, bracket->key_high = INT32_MAX;
+            exact_bracket_open(bracket);
             return 0;
         }
     }

@@ -121,7 +121,7 @@ static __device__ __forceinline__ bool quick_is_narrow(int32_t max_key, int32_t 
  * barrier of the block. */
 static __device__ __noinline__ void quick_count(struct quick_shared *q,
                                                 const struct exact_chunk *chunk, int32_t max_key) {
-    uint64_t counts = 0; /* eight bits a key: a thread has no more than 32 tokens */
+    uint64_t counts = 0; /* eight bits a key: a thread has no more than 24 tokens */
     quick_each(chunk, [&](float4 x, int32_t) {
         const float values[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll

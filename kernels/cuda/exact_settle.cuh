@@ -20,6 +20,12 @@ struct exact_bracket {
     double unit;   /* mass of 1 of the bucket's fixed-point weights */
 };
 
+/* Nothing is known of the boundary: all keys. */
+static __device__ __forceinline__ void exact_bracket_open(struct exact_bracket *bracket) {
+    bracket->key_low = INT32_MIN;
+    bracket->key_high = INT32_MAX;
+}
+
 /* What all blocks of the row found in a bracket. */
 struct exact_found {
     int32_t count, key_min, key_max;
@@ -177,9 +183,25 @@ static __device__ __forceinline__ void exact_pick_bins(struct exact_shared *s, u
     __syncthreads();
 }
 
-/* Low and high halves of the bins' sums: in front of the block's list. */
+/* Low and high words of the bins' sums: in front of the block's list. */
 static __device__ __forceinline__ uint32_t *exact_bins(struct exact_shared *s, int half) {
     return s->high + half * EXACT_BINS;
+}
+
+/* Adds to a bin, of which there is no end: who makes the low word overflow carries. */
+static __device__ __forceinline__ void exact_bin_add(struct exact_shared *s, int bin,
+                                                     uint64_t sum) {
+    const uint32_t low = (uint32_t)sum;
+    const uint32_t carry = atomicAdd(&exact_bins(s, 0)[bin], low) > ~low;
+    atomicAdd(&exact_bins(s, 1)[bin], (uint32_t)(sum >> 32) + carry);
+}
+
+/* A bin's sum in block `rank`. */
+template <bool kCluster>
+static __device__ __forceinline__ uint64_t exact_bin_sum(struct exact_shared *s, int bin,
+                                                         int32_t rank) {
+    return exact_peer<kCluster>(exact_bins(s, 0), rank)[bin] +
+           ((uint64_t)exact_peer<kCluster>(exact_bins(s, 1), rank)[bin] << 32);
 }
 
 static __device__ __forceinline__ void exact_bins_clear(struct exact_shared *s) {
@@ -270,14 +292,10 @@ exact_settle_list(struct exact_shared *s, const struct exact_chunk *chunk,
     }
     exact_each_listed<kCluster>(s, chunk->args, [&](struct exact_entry entry) {
         const int bin = exact_bin(found, shift, entry.logit);
-        const struct exact_weight weight = exact_weigh(entry.logit);
-        atomicAdd(&exact_bins(s, 0)[bin], exact_low(weight));
-        atomicAdd(&exact_bins(s, 1)[bin], exact_high(weight));
+        exact_bin_add(s, bin, exact_fixed(exact_weigh(entry.logit)));
     });
     __syncthreads();
-    exact_pick_bins(s,
-                    exact_bins(s, 0)[threadIdx.x] + ((uint64_t)exact_bins(s, 1)[threadIdx.x] << 16),
-                    bracket);
+    exact_pick_bins(s, exact_bin_sum<false>(s, threadIdx.x, 0), bracket);
     const int first = s->bin_first, last = s->bin_last;
     if (!exact_narrow(s, found, shift, bracket))
         return EXACT_UNSURE;

@@ -10,8 +10,7 @@ static __device__ __forceinline__ void exact_fill_bins(struct exact_shared *s,
                                                        const struct exact_chunk *chunk,
                                                        const struct exact_found *found, int shift) {
     const float low = exact_logit(found->key_min), high = exact_logit(found->key_max);
-    uint32_t *const lows = exact_bins(s, 0), *const highs = exact_bins(s, 1);
-    uint32_t low_sum = 0, high_sum = 0;
+    uint64_t sum = 0;
     int run = 0;
     exact_each<false>(chunk, [&](const float4(&x)[EXACT_BATCH], int32_t) {
 #pragma unroll
@@ -23,21 +22,17 @@ static __device__ __forceinline__ void exact_fill_bins(struct exact_shared *s,
                     continue;
                 const struct exact_weight weight = exact_weigh(values[j]);
                 const int bin = exact_bin(found, shift, values[j]);
-                if (bin != run && high_sum) {
-                    atomicAdd(&lows[run], low_sum);
-                    atomicAdd(&highs[run], high_sum);
-                    low_sum = high_sum = 0;
+                if (bin != run && sum) {
+                    exact_bin_add(s, run, sum);
+                    sum = 0;
                 }
                 run = bin;
-                low_sum += exact_low(weight);
-                high_sum += exact_high(weight);
+                sum += exact_fixed(weight);
             }
         }
     });
-    if (high_sum) {
-        atomicAdd(&lows[run], low_sum);
-        atomicAdd(&highs[run], high_sum);
-    }
+    if (sum)
+        exact_bin_add(s, run, sum);
 }
 
 /* Narrows a bracket with more tokens than lists hold. Ends behind a barrier of the row. */
@@ -51,8 +46,7 @@ exact_settle_crowd(struct exact_shared *s, const struct exact_chunk *chunk,
     exact_barrier<kCluster>(s, chunk->args->ranks);
     uint64_t mass = 0;
     for (int r = 0; r < chunk->args->ranks; r++)
-        mass += exact_peer<kCluster>(exact_bins(s, 0), r)[threadIdx.x] +
-                ((uint64_t)exact_peer<kCluster>(exact_bins(s, 1), r)[threadIdx.x] << 16);
+        mass += exact_bin_sum<kCluster>(s, threadIdx.x, r);
     exact_pick_bins(s, mass, bracket);
     const bool inside = exact_narrow(s, found, shift, bracket);
     exact_barrier<kCluster>(s, chunk->args->ranks);

@@ -13,7 +13,7 @@
 #define EXACT_MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer */
 #define EXACT_GREATEST 16384.0f /* logits past it go to the binary64 path */
 #define EXACT_BELOW 40.0f       /* logits that far under the maximum are left out of the sums */
-#define EXACT_WINDOW 63.0f
+#define EXACT_WINDOW 62.0f      /* of logits that buckets surely tell apart: 64 but for roundings */
 #define EXACT_WEIGHT_ERROR 4.8e-10 /* of a fixed-point weight, relative: 2^-31 and slack */
 #define EXACT_BELOW_WEIGHT 4.3e-18 /* e^-40 and slack */
 

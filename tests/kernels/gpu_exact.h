@@ -18,6 +18,7 @@ void check_planted(void);
 void check_near(void);
 void check_wide(void);
 void check_padded(void);
+void check_unsure(void);
 void check_crowded(void);
 
 #endif

@@ -214,6 +214,77 @@ void check_padded(void) {
     report("padded", &count, since);
 }
 
+static void check_one(const char *name, const float *row, int64_t vocab, float p,
+                      struct gpu_count *count) {
+    const struct gpu_case one = {name, row, &p, 1, vocab, vocab, -INFINITY, 0, NULL};
+    gpu_check(variant, &one, GPU_STREAM, count);
+}
+
+/* Two values with a target on the sum of the greater: all lies in buckets of more ties than lists
+ * hold, and the boundary may be beside the one that sums point to. */
+static void check_two_levels(float *row, struct gpu_count *count) {
+    enum { VOCAB = 20000, ROWS = 6 };
+    const float high = 2.003f, low = 1.0021f;
+    const double weight = exp((double)low - (double)high);
+    int made = 0;
+    for (int many = 100; many < 600 && made < ROWS; many += 25)
+        for (int more = 200; more < 19000 && made < ROWS; more++) {
+            const double sum = many + more * weight;
+            const float p = (float)(many / sum);
+            if (!(fabs((double)p * sum / many - 1.0) < 1e-10 * (1.0 - (double)p)))
+                continue;
+            for (int t = 0; t < VOCAB; t++)
+                row[t] = t < many ? high : t < many + more ? low : -INFINITY;
+            check_one("two levels", row, VOCAB, p, count);
+            made++;
+        }
+    if (made < ROWS) {
+        printf("unsure: only %d of %d rows of two levels made\n", made, ROWS);
+        failures++;
+    }
+}
+
+/* Rows made against steps of the kernel, each of which has gone wrong once. */
+void check_unsure(void) {
+    enum { VOCAB = 412000 };
+    const double since = seconds();
+    struct gpu_count count = {0};
+    float *const row = malloc(sizeof *row * VOCAB);
+    check_two_levels(row, &count);
+    /* A block's first logit lies as far under the maximum as buckets tell apart, and another as far
+     * under that one as is summed. */
+    for (int t = 0; t < 8000; t++)
+        row[t] = -INFINITY;
+    row[0] = -10.0f + 63.5f / 64.0f - 0x1p-19f + 40.0f;
+    row[100] = row[0] - 40.0f;
+    for (int i = 0; i < 5; i++)
+        row[5000 + i] = 54.0f - 0x1p-7f - (float)i;
+    for (int i = 1; i < 20; i += 2)
+        check_one("far", row, 8000, (float)i / 20.0f, &count);
+    /* More tokens of one bin in a block than its 32-bit halves would hold. */
+    for (int t = 0; t < 151936; t++)
+        row[t] = t % 3 < 2 ? 0x1.ff254p-2f : 0x1.ff254p-2f - 0x1p-10f;
+    check_one("few values", row, 151936, 0.7f, &count);
+    for (int t = 0; t < VOCAB; t++) {
+        const int turn = (int)((uint64_t)t * 2654435761u % 41); /* 14, 1, 13 and 13 of 41 */
+        row[t] = 0.5f - (turn < 14 ? 0.0f : turn < 15 ? 1.0f : turn < 28 ? 2.0f : 3.0f) * 0x1p-10f;
+    }
+    check_one("few values", row, VOCAB, 0x1.6a230ep-2f, &count);
+    check_one("few values", row, VOCAB, 0.5f, &count);
+    /* The target is within a rounding of the sum above an empty bucket: so many buckets below the
+     * maximum, so many tokens. */
+    static const int steps[][2] = {{0, 23},  {1, 3},    {2, 27},  {3, 40},  {4, 21},
+                                   {5, 14},  {64, 334}, {153, 1}, {366, 1}, {689, 1},
+                                   {967, 1}, {1544, 1}, {1796, 1}};
+    int vocab = 0;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        for (int n = 0; n < steps[i][1]; n++)
+            row[vocab++] = (float)(4095 - steps[i][0]) / 64.0f;
+    check_one("empty bucket", row, vocab, 0.5f, &count);
+    free(row);
+    report("unsure", &count, since);
+}
+
 /* Ties around what lists hold, in one block or in all; blocks that hold nothing. */
 void check_crowded(void) {
     enum { VOCAB = 32768, ROWS = 12 };
