@@ -9,10 +9,11 @@
 #include <math.h>
 
 /* An exact sum: partials of increasing magnitude that do not overlap. Weights lie in [0, 1] on a
- * grid of 2^-1074, and 2^31 of them stay under 2^31: (1074 + 31) / 53 partials at most. */
+ * grid of 2^-1074 and come the greatest first, so that each takes up what is smaller than itself:
+ * about one partial for 53 of 1,105 bits. A search for the worst rows came to 21. */
 struct exact_sum {
     int count;
-    double partial[24];
+    double partial[64];
 };
 
 static void sum_add(struct exact_sum *sum, double x) {
