@@ -281,6 +281,14 @@ void check_unsure(void) {
         for (int n = 0; n < steps[i][1]; n++)
             row[vocab++] = (float)(4095 - steps[i][0]) / 64.0f;
     check_one("empty bucket", row, vocab, 0.5f, &count);
+    /* Lists hold each block's tokens, and one of the finer bins more of them than are compared. */
+    for (int t = 0; t < 50000; t++) {
+        const int place = t % 3125; /* of a part, should there be 16 */
+        row[t] = place < 55    ? 0.1f + (float)(place % 4) * 0x1p-27f
+                 : place == 55 ? 0.1f - 0x1p-19f
+                               : -20.0f - (float)uniform();
+    }
+    check_one("one bin", row, 50000, 0.4537f, &count);
     free(row);
     report("unsure", &count, since);
 }
