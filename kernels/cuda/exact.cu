@@ -107,7 +107,7 @@ static cudaError_t exact_current_device(const struct exact_device **found) {
 
 /* What a launch costs with so many blocks a row, in logits that a block takes in the same time: as
  * measured on an H200, a row of a block costs what 36,000 of its logits do besides those, and what
- * shared memory has no room for half as much again. */
+ * shared memory has no room for, beside some 36 KiB of sums and lists, half as much again. */
 static int64_t exact_cost(const struct exact_device *device, const struct topp_problem *problem,
                           int ranks) {
     const int64_t row = 36000, room = (device->shared_bytes - 36 * 1024) / (int)sizeof(float);
